@@ -1,0 +1,51 @@
+# Two commands do everything on a fresh machine:  make demo  and  make test.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+.PHONY: demo test fast lint env bench clean help
+
+help:
+	@echo "make demo   compile a small table of facts into one layer and look at it"
+	@echo "make test   run every test"
+	@echo "make fast   run the tests that take seconds"
+	@echo "make lint   formatter, linter, types, import contracts"
+	@echo "make bench  measure against floors and peers"
+	@echo "make env    create $(VENV) with everything the tests need"
+
+# A stamp per set of pinned requirements: a second call does nothing, an edited pin reinstalls.
+$(VENV)/core.stamp: requirements/core.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "onelayer needs Python 3.11 or newer; set PYTHON=...")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing the pinned core into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/core.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@touch $@
+
+$(VENV)/test.stamp: $(VENV)/core.stamp requirements/test.txt
+	@echo "installing the pinned test requirements into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/test.txt
+	@touch $@
+
+env: $(VENV)/test.stamp
+
+demo: $(VENV)/core.stamp
+	@$(BIN)/onelayer demo
+
+test: env
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+fast: env
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+
+lint: env
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: env
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,9 @@
+"""onelayer: compile data into the explicit weights of a Transformer with one attention layer."""
+
+from __future__ import annotations
+
+from onelayer.constructions.contexts.boltzmann import boltzmann
+from onelayer.errors import HypothesisError
+
+__version__ = "0.1.0"
+__all__ = ["HypothesisError", "__version__", "boltzmann"]

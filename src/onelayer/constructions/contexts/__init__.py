@@ -1,0 +1,1 @@
+"""How one attention layer tells contexts apart."""

@@ -1,0 +1,223 @@
+"""The papers as data: every statement this library builds on, with its source and its standing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Standing = Literal["published", "recalled", "ours"]
+STANDINGS: dict[Standing, str] = {
+    "published": "the statement is in the paper's abstract, reviews or public listing",
+    "recalled": "the published statement as remembered; wording and numbering not verified against the text",
+    "ours": "derived here and tested numerically; not claimed as a first result",
+}
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement. ``source`` is a key of references.bib, or "" for what was derived here."""
+
+    key: str
+    label: str
+    source: str
+    standing: Standing
+    says: str
+    rests_on: tuple[str, ...] = ()
+
+
+_STATEMENTS = (
+    Statement(
+        "separation",
+        "Definition 1, tokenwise (r_min, r_max, eps)-separation",
+        "kajitsuka2024",
+        "recalled",
+        "All token norms lie strictly between r_min and r_max; different tokens are more than eps apart.",
+    ),
+    Statement(
+        "contextual",
+        "Definition 2, (r, delta)-contextual mapping",
+        "kajitsuka2024",
+        "recalled",
+        "Ids have norm below r and differ by more than delta when the token or the set of tokens differs.",
+    ),
+    Statement(
+        "boltzmann",
+        "Definition 3, the Boltzmann operator",
+        "kajitsuka2024",
+        "recalled",
+        "boltz(a) = sum a_i e^a_i / sum e^a_i, which is log-sum-exp minus the entropy of softmax(a).",
+    ),
+    Statement(
+        "lemma_1",
+        "Lemma 1, separation by the Boltzmann operator",
+        "kajitsuka2024",
+        "recalled",
+        "Entries in [-r, r] more than 2 log n + 3 apart: boltz values of different sets differ by at least "
+        "(log n)^2 e^(-2r).",
+        ("boltzmann",),
+    ),
+    Statement(
+        "lemma_b",
+        "Lemma B, separation without the log n",
+        "",
+        "ours",
+        "Levels at least 2 apart, sets of any sizes: values differ by at least 0.404 x e^(-x), x = distance "
+        "from the top to the first difference, or 0.818 gap if the tops differ.",
+        ("boltzmann",),
+    ),
+    Statement(
+        "lemma_d",
+        "Lemma D, separation of multisets",
+        "",
+        "ours",
+        "Levels at least 3 log n + 2 apart: multisets of size at most n that are not proportional have values "
+        "at least 0.74/(m1 m1') x e^(-x) apart.",
+        ("boltzmann",),
+    ),
+    Statement(
+        "lemma_g",
+        "Lemma G, a generic temperature separates",
+        "",
+        "ours",
+        "For finitely many different empirical measures all but finitely many temperatures in a bounded "
+        "interval give pairwise different softmax averages, repeated tokens included.",
+        ("boltzmann",),
+    ),
+    Statement(
+        "projection",
+        "Projection lemma",
+        "park2021",
+        "recalled",
+        "Some unit vector v keeps |v.z| >= c|z| for finitely many vectors z, with c of order 1/(count sqrt(d)).",
+    ),
+    Statement(
+        "theorem_1",
+        "Theorem 1, hardmax attention is not a contextual mapping",
+        "kajitsuka2024",
+        "published",
+        "One layer of multi-head hardmax attention is not a contextual mapping, whatever its heads and weights.",
+    ),
+    Statement(
+        "theorem_2",
+        "Theorem 2, softmax attention is a contextual mapping",
+        "kajitsuka2024",
+        "recalled",
+        "One softmax head with rank-1 weights is an (r, delta)-contextual mapping for tokenwise separated "
+        "sequences without repeated tokens, with explicit beta, r and delta.",
+        ("separation", "projection", "lemma_1"),
+    ),
+    Statement(
+        "rank_one",
+        "Theorem K, data-dependent constants for Theorem 2",
+        "",
+        "ours",
+        "Any direction injective on the tokens and nowhere zero, with beta = 2/(g m), gives delta = "
+        "0.404 lambda D exp(-beta M D).",
+        ("lemma_b",),
+    ),
+    Statement(
+        "temperature",
+        "Searched rank-1 softmax head",
+        "",
+        "ours",
+        "A random direction and a moderate temperature separate all contexts; the gap is measured, not assumed.",
+        ("lemma_g",),
+    ),
+    Statement(
+        "shared_query",
+        "Searched softmax head with a constant query",
+        "",
+        "ours",
+        "With a query bias every token of a sequence reads the same average, so a sequence has one context "
+        "number, and zero tokens are no obstacle.",
+        ("lemma_g",),
+    ),
+    Statement(
+        "averages",
+        "Uniform averages of integer codes",
+        "kajitsuka2025",
+        "ours",
+        "Random integer token codes, averaged by attention with zero query and key, tell all multisets of one "
+        "length apart; gaps are at least 1/n.",
+    ),
+    Statement(
+        "zero_token",
+        "Bias-free attention at a zero token",
+        "",
+        "ours",
+        "Without biases a zero token attends uniformly in every head: its output depends on the mean of the "
+        "sequence only.",
+    ),
+    Statement(
+        "empirical_measure",
+        "Softmax sees only the empirical measure",
+        "",
+        "ours",
+        "Multisets with proportional multiplicities, such as {u, v} and {u, u, v, v}, give equal outputs in "
+        "every softmax head.",
+    ),
+    Statement(
+        "equivariance",
+        "Attention without positions is permutation-equivariant",
+        "",
+        "ours",
+        "Reordering the tokens reorders the outputs, so equal (token, multiset) pairs must have equal answers.",
+    ),
+    Statement(
+        "positions",
+        "Positions make sequences ordered",
+        "kajitsuka2024",
+        "recalled",
+        "Adding a different constant at each place makes the tokens of a sequence distinct and their order "
+        "visible.",
+    ),
+    Statement(
+        "corollary_1",
+        "Corollary 1, memorisation",
+        "kajitsuka2024",
+        "published",
+        "One softmax head and a feed-forward layer reproduce N consistent sequences of n labels with "
+        "4(s+d) + d(2nN+d) parameters.",
+        ("theorem_2", "triangular"),
+    ),
+    Statement(
+        "triangular",
+        "Two-layer ReLU memoriser by a triangular system",
+        "zhang2017",
+        "recalled",
+        "M distinct numbers are interpolated by M ReLU units whose weights solve a lower triangular system.",
+    ),
+    Statement(
+        "plateaus",
+        "Trapezoids that saturate exactly",
+        "",
+        "ours",
+        "One trapezoid per answer, 1 on its plateau and 0 on all others, so that the stored answer comes back "
+        "bit for bit whatever the order of summation.",
+    ),
+    Statement(
+        "boxes",
+        "Trapezoids in several coordinates",
+        "",
+        "ours",
+        "A head of rank s writes s coordinates; boxes around the ids need about 2 log2(M)/s bits a coordinate.",
+        ("plateaus",),
+    ),
+    Statement(
+        "data",
+        "What can be read as sequences and answers",
+        "",
+        "ours",
+        "Finite numbers or known tokens, at least one sequence, one answer per token or per sequence.",
+    ),
+    Statement(
+        "memorize",
+        "From data to one layer",
+        "",
+        "ours",
+        "Contexts told apart by one attention head, answers read off by a feed-forward stack.",
+        ("corollary_1", "temperature", "plateaus"),
+    ),
+)
+
+CATALOGUE: dict[str, Statement] = {statement.key: statement for statement in _STATEMENTS}
