@@ -70,9 +70,7 @@ def test_lemma_b_holds_for_all_pairs_of_subsets_of_a_lattice() -> None:
 
     def exact(s: tuple[float, ...]):
         weights = [flint.arb(x - s[-1]).exp() for x in s]
-        return sum((w * x for w, x in zip(weights, s, strict=True)), flint.arb(0)) / sum(
-            weights, flint.arb(0)
-        )
+        return sum((w * x for w, x in zip(weights, s, strict=True)), flint.arb(0)) / sum(weights, flint.arb(0))
 
     values = {s: exact(s) for s in subsets}
     smallest_ratio = min(

@@ -42,7 +42,7 @@ def softmax(a: ArrayLike, axis: int = -1) -> NDArray[np.float64]:
 
 
 def log_sum_exp(a: ArrayLike, axis: int = -1) -> NDArray[np.float64]:
-    """log sum exp(a): boltz(a) is this minus the entropy of softmax(a), and d/dt log_sum_exp(t a) = boltz(t a)/t."""
+    """log sum exp(a). Minus the entropy of softmax(a) it is boltz(a); its slope in t at t a is boltz(t a)/t."""
     levels = np.asarray(a, dtype=np.float64)
     top = levels.max(axis=axis, keepdims=True)
     return np.squeeze(top, axis) + np.log(np.exp(levels - top).sum(axis=axis))  # type: ignore[no-any-return]
@@ -62,9 +62,7 @@ def lemma_1_level_gap(n: int) -> float:
 def lemma_1_log_separation_lower(n: int, r: float) -> float:
     """Natural logarithm of Lemma 1's bound (log n)^2 exp(-2r) for sets of n >= 2 levels in [-r, r]."""
     if n < 2:
-        raise HypothesisError(
-            "lemma_1", "sets of at least two levels", f"n = {n}", "Use Lemma B, which has no n."
-        )
+        raise HypothesisError("lemma_1", "sets of at least two levels", f"n = {n}", "Use Lemma B, which has no n.")
     return 2.0 * math.log(math.log(n)) - 2.0 * r
 
 
@@ -91,9 +89,7 @@ def lemma_b_separation_lower(a: ArrayLike, b: ArrayLike) -> float:
     common = min(first.size, second.size)
     differs = np.flatnonzero(first[:common] != second[:common])
     if not differs.size and first.size == second.size:
-        raise HypothesisError(
-            "lemma_b", "two different sets", "the sets are equal", "Compare different sets."
-        )
+        raise HypothesisError("lemma_b", "two different sets", "the sets are equal", "Compare different sets.")
     k = int(differs[0]) if differs.size else common
     if k == 0:
         return LEMMA_B_OTHER_TOP * gap

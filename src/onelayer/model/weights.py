@@ -1,0 +1,175 @@
+"""The weights of a one-layer Transformer, as frozen arrays with the paper's names.
+
+Tokens are rows: a sequence is [n, d], a batch [N, n, d]. Maps act from the right: y = x W + b.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onelayer.errors import HypothesisError
+
+Array = NDArray[Any]
+Kind = Literal["softmax", "hardmax"]
+
+
+@dataclass(frozen=True)
+class Linear:
+    """y = x W + b with a full matrix."""
+
+    weight: Array  # [inputs, outputs]
+    bias: Array  # [outputs]
+
+    @property
+    def width(self) -> int:
+        return int(self.weight.shape[1])
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """y = x W + b with a block-diagonal matrix, one small block per group (a 1x1 grouped convolution)."""
+
+    weight: Array  # [groups, inputs per group, outputs per group]
+    bias: Array  # [groups * outputs per group]
+
+    @property
+    def width(self) -> int:
+        return int(self.weight.shape[0] * self.weight.shape[2])
+
+
+Layer = Linear | Grouped
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """Tokens into the residual stream: a linear lift of real tokens or a table of token ids, then positions."""
+
+    lift: Array | None = None  # [d, width]
+    table: Array | None = None  # [vocabulary, width]
+    bias: Array | None = None  # [width]
+    positions: Array | None = None  # [longest sequence, width]
+
+    def __post_init__(self) -> None:
+        if (self.lift is None) == (self.table is None):
+            raise ValueError("an embedding has either a lift (real tokens) or a table (token ids)")
+
+
+@dataclass(frozen=True)
+class Attention:
+    """H heads of size s with residual: h + sum_h softmax((h W_Q + b_Q)(h W_K + b_K)^T)(h W_V) W_O.
+
+    There is no 1/sqrt(s): whoever builds the weights has already chosen the temperature.
+    """
+
+    W_Q: Array  # [H, width, s]
+    W_K: Array  # [H, width, s]
+    W_V: Array  # [H, width, s]
+    W_O: Array  # [H, s, width]
+    b_Q: Array | None = None  # [H, s]
+    b_K: Array | None = None  # [H, s]
+    kind: Kind = "softmax"
+    causal: bool = False
+
+    @property
+    def heads(self) -> int:
+        return int(self.W_Q.shape[0])
+
+    @property
+    def head_size(self) -> int:
+        return int(self.W_Q.shape[2])
+
+
+@dataclass(frozen=True)
+class Transformer:
+    """embedding -> feed-forward -> one attention layer with residual -> readout.
+
+    A stack applies ReLU after each of its layers except the last. Embedding and both stacks may be absent.
+    """
+
+    attention: Attention
+    embedding: Embedding | None = None
+    feedforward: tuple[Layer, ...] = ()
+    readout: tuple[Layer, ...] = ()
+    #: Names of residual channels, for the trace and for people.
+    channels: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        tensors = dict(self.tensors())
+        dtypes = {str(a.dtype) for a in tensors.values()}
+        if len(dtypes) != 1 or not dtypes <= {"float32", "float64"}:
+            raise ValueError(f"all weights must be float32 or all float64, found {sorted(dtypes)}")
+        for name, array in tensors.items():
+            if not np.isfinite(array).all():
+                raise HypothesisError(
+                    "memorize",
+                    "finite weights",
+                    f"the tensor {name} holds NaN or infinity",
+                    "Rescale the data or choose another mapping.",
+                )
+            array.flags.writeable = False
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.attention.W_Q.dtype
+
+    @property
+    def n_parameters(self) -> int:
+        """Every stored weight and bias, the zeros of full matrices included."""
+        return sum(array.size for _, array in self.tensors())
+
+    @property
+    def vocabulary_size(self) -> int | None:
+        """How many token ids the model knows, or None for a model of real tokens."""
+        table = self.embedding.table if self.embedding is not None else None
+        return None if table is None else len(table)
+
+    @property
+    def token_width(self) -> int:
+        """d, the number of components of a real token."""
+        if self.embedding is not None and self.embedding.lift is not None:
+            return int(self.embedding.lift.shape[0])
+        if self.feedforward and isinstance(self.feedforward[0], Linear):
+            return int(self.feedforward[0].weight.shape[0])
+        return int(self.attention.W_Q.shape[1])
+
+    def tensors(self) -> Iterator[tuple[str, Array]]:
+        """Every array by its dotted name, in a fixed order."""
+        if self.embedding is not None:
+            for name in ("lift", "table", "bias", "positions"):
+                if (array := getattr(self.embedding, name)) is not None:
+                    yield f"embedding.{name}", array
+        for stack in ("feedforward", "readout"):
+            for i, layer in enumerate(getattr(self, stack)):
+                yield f"{stack}.{i}.weight", layer.weight
+                yield f"{stack}.{i}.bias", layer.bias
+        for name in ("W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K"):
+            if (array := getattr(self.attention, name)) is not None:
+                yield f"attention.{name}", array
+
+    @staticmethod
+    def from_tensors(
+        tensors: Mapping[str, Array], kind: Kind = "softmax", causal: bool = False, channels: tuple[str, ...] = ()
+    ) -> Transformer:
+        """The inverse of ``tensors``: a layer whose weight has three axes is grouped."""
+
+        def stack(name: str) -> tuple[Layer, ...]:
+            layers: list[Layer] = []
+            while (weight := tensors.get(f"{name}.{len(layers)}.weight")) is not None:
+                bias = tensors[f"{name}.{len(layers)}.bias"]
+                layers.append(Linear(weight, bias) if weight.ndim == 2 else Grouped(weight, bias))
+            return tuple(layers)
+
+        parts = {name.removeprefix("embedding."): a for name, a in tensors.items() if name.startswith("embedding.")}
+        heads = {name.removeprefix("attention."): a for name, a in tensors.items() if name.startswith("attention.")}
+        return Transformer(
+            attention=Attention(**heads, kind=kind, causal=causal),
+            embedding=Embedding(**parts) if parts else None,
+            feedforward=stack("feedforward"),
+            readout=stack("readout"),
+            channels=channels,
+        )
