@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from onelayer.constructions.contexts.boltzmann import boltzmann
+from onelayer.constructions.memorization import memorize
 from onelayer.errors import HypothesisError
+from onelayer.memory import Memory
 
 __version__ = "0.1.0"
-__all__ = ["HypothesisError", "__version__", "boltzmann"]
+__all__ = ["HypothesisError", "Memory", "__version__", "boltzmann", "memorize"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -15,15 +15,19 @@ ATTENTION_BYTES, STACK_BYTES = 1 << 21, 1 << 24
 THREADS = max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 Keep = dict[str, Array]
+Stacks = Mapping[str, Callable[[Array], Array] | None]
 
 
-def forward(model: Transformer, X: Array, lengths: Array | None = None) -> Array:
-    """Outputs [N, n, q] for tokens [N, n, d] or token ids [N, n]; rows at or after a length are meaningless."""
+def forward(model: Transformer, X: Array, lengths: Array | None = None, stacks: Stacks | None = None) -> Array:
+    """Outputs [N, n, q] for tokens [N, n, d] or token ids [N, n]; rows at or after a length are meaningless.
+
+    ``stacks`` may replace how the feed-forward and readout stacks are evaluated (see model/fast.py).
+    """
     out: Array | None = None
 
     def run(rows: slice) -> None:
         nonlocal out
-        block = forward_block(model, X[rows], None if lengths is None else lengths[rows])
+        block = forward_block(model, X[rows], None if lengths is None else lengths[rows], stacks=stacks)
         if out is None:
             out = np.empty((len(X), *block.shape[1:]), block.dtype)
         out[rows] = block
@@ -36,15 +40,26 @@ def forward(model: Transformer, X: Array, lengths: Array | None = None) -> Array
     return out
 
 
-def forward_block(model: Transformer, X: Array, lengths: Array | None = None, keep: Keep | None = None) -> Array:
+def forward_block(
+    model: Transformer,
+    X: Array,
+    lengths: Array | None = None,
+    keep: Keep | None = None,
+    stacks: Stacks | None = None,
+) -> Array:
     """One block of sequences. ``keep`` collects every named intermediate value."""
+
+    def run_stack(name: str, layers: tuple[Layer, ...], h: Array) -> Array:
+        replaced = stacks.get(name) if stacks else None
+        return apply_stack(layers, h, keep, name) if replaced is None else replaced(h)
+
     h = embed(model, X)
     keep_as(keep, "embedded", h)
     if model.feedforward:
-        h = apply_stack(model.feedforward, h, keep, "feedforward")
+        h = run_stack("feedforward", model.feedforward, h)
     h = h + attention_update(model.attention, h, visible_keys(X.shape[1], lengths, model.attention.causal), keep)
     keep_as(keep, "context", h)
-    return apply_stack(model.readout, h, keep, "readout") if model.readout else h
+    return run_stack("readout", model.readout, h) if model.readout else h
 
 
 def embed(model: Transformer, X: Array) -> Array:

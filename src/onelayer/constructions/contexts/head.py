@@ -1,0 +1,133 @@
+"""One softmax head over a drawn stream: its weights, the coordinates of every token, and their rounding error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onelayer.constructions.contexts.stream import Draw, few_bits
+from onelayer.data.sequences import Sequences
+from onelayer.ledger import Constant
+from onelayer.model import Attention, Embedding, Layer, Linear
+from onelayer.model.forward import attend, over_threads, sequence_blocks, visible_keys
+
+Array = NDArray[Any]
+
+#: exp may be off by this many units of roundoff; subtracting the maximum and scaling add three roundings.
+EXP_ERROR, ARGUMENT_ROUNDINGS = 64, 3
+
+
+@dataclass(frozen=True)
+class ContextMap:
+    """Everything before the answers: layers up to a bottleneck of s coordinates t >= 0, and t on the data."""
+
+    embedding: Embedding | None
+    feedforward: tuple[Layer, ...]
+    attention: Attention
+    bottleneck: Linear  # [width, s]; followed by ReLU, which the offset makes harmless
+    channels: tuple[str, ...]
+    coordinates: Array  # [T, s] one row per valid token in order, or one per sequence
+    radius: float  # how far a coordinate as computed in the model's dtype may be from `coordinates`
+    exact_radius: float  # how far `coordinates` may be from the real numbers they stand for
+    constants: tuple[Constant, ...]
+
+
+def build_head(draw: Draw, sequences: Sequences, beta: float, shared: bool, per_sequence: bool) -> ContextMap:
+    """Logits beta y_j y_k, or beta y_j with a shared query; contexts are the averages of the drawn values."""
+    dtype, beta = draw.dtype, few_bits(beta)
+    contexts = softmax_contexts(draw.keys, draw.values, sequences.lengths, beta, shared)  # [N, n or 1, s]
+    if per_sequence:
+        coordinates = contexts[:, 0, :]
+    else:
+        coordinates = draw.codes + contexts
+        valid = sequences.valid()
+        coordinates = coordinates.reshape(-1, draw.rank) if valid is None else coordinates[valid]
+    offset = -coordinates.min(axis=0)
+    offset = (offset + 2.0**-10 * np.maximum(1.0, np.abs(offset))).astype(dtype).astype(np.float64)
+    coordinates = coordinates + offset
+    width, s = len(draw.channels), draw.rank
+    weight = np.zeros((width, s))
+    weight[draw.spare] = np.eye(s)
+    if not per_sequence:
+        weight += draw.code_columns
+    attention = _attention(draw, beta, shared, dtype)
+    key_max = float(np.abs(draw.keys).max())
+    value_max = float(np.abs(draw.values).max())
+    top = float(coordinates.max()) + float(np.abs(offset).max()) + value_max
+    errors = (draw.key_error, 0.0 if per_sequence else draw.code_error, (s + 3) * top)
+    radius, exact_radius = (
+        coordinate_radius_upper(unit, sequences.n, errors, key_max, value_max, beta, shared)
+        for unit in (float(np.finfo(dtype).eps) / 2, 2.0**-53)  # the model's evaluation, and ours
+    )
+    return ContextMap(
+        draw.embedding,
+        (),
+        attention,
+        Linear(weight.astype(dtype), offset.astype(dtype)),
+        draw.channels,
+        coordinates,
+        radius + exact_radius,
+        exact_radius,
+        (
+            Constant("beta", beta, "inverse temperature: logits beta y_j" + ("" if shared else " y_k")),
+            Constant("direction", tuple(draw.key_column.tolist()), "column of W_K: y = h . direction"),
+            Constant("largest_logit", beta * key_max * (1.0 if shared else key_max), "bound on |logit|, data"),
+        ),
+    )
+
+
+def softmax_contexts(keys: Array, values: Array, lengths: Array | None, beta: float, shared: bool) -> Array:
+    """Softmax averages in float64, [N, n, s], or [N, 1, s] when all tokens share one query."""
+    N, n = keys.shape
+    out = np.empty((N, 1 if shared else n, values.shape[2]))
+
+    def run(rows: slice) -> None:
+        k = keys[rows, :, None]
+        q = np.full((len(k), 1, 1), beta) if shared else beta * k
+        visible = visible_keys(n, None if lengths is None else lengths[rows], causal=False)
+        out[rows] = attend(q, k, values[rows], visible, "softmax")
+
+    over_threads(run, list(sequence_blocks(keys, 8)))
+    return out
+
+
+def coordinate_radius_upper(
+    unit: float,
+    n: int,
+    errors: tuple[float, float, float],
+    key_max: float,
+    value_max: float,
+    beta: float,
+    shared: bool,
+) -> float:
+    """A-priori bound on the rounding error of a coordinate, in any order of summation, with or without FMA.
+
+    ``errors`` are those of a key or value, of a code, and of the final sum, in units of roundoff.
+    """
+    key = errors[0] * unit
+    logit_max = beta * key_max * (1.0 if shared else key_max)
+    logit = beta * key * (1.0 if shared else 2.0 * key_max + key) + 3.0 * unit * logit_max
+    # Perturbation of one exponent, then of the normalised weights (numerator and denominator).
+    log_weight = logit + 4 * ARGUMENT_ROUNDINGS * unit * (logit_max + logit) + (EXP_ERROR + 16) * unit
+    relative = 2 * log_weight + log_weight**2 + (2 * n + 16) * unit
+    relative += relative**2
+    average = relative * value_max + key * (1 + relative) + (n + 8) * unit * value_max
+    return 1.01 * (average + (errors[1] + errors[2]) * unit)
+
+
+def _attention(draw: Draw, beta: float, shared: bool, dtype: np.dtype[Any]) -> Attention:
+    width, s = len(draw.channels), draw.rank
+    W_Q, W_K, W_V, W_O = (np.zeros(shape) for shape in ((width, s), (width, s), (width, s), (s, width)))
+    W_K[:, 0] = draw.key_column
+    W_Q[:, 0] = 0.0 if shared else beta * draw.key_column
+    W_V[:] = draw.value_columns
+    W_O[:, draw.spare] = np.eye(s)
+    b_Q = None
+    if shared:
+        b_Q = np.zeros((1, s), dtype)
+        b_Q[0, 0] = beta
+    W_Q, W_K, W_V, W_O = (W.astype(dtype)[None] for W in (W_Q, W_K, W_V, W_O))
+    return Attention(W_Q, W_K, W_V, W_O, b_Q=b_Q)

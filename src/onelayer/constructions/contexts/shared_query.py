@@ -1,0 +1,31 @@
+"""The searched head with a constant query: one context number for the whole sequence.
+
+Statement  with a query bias the logits are beta y_j for every token, so all tokens read the same average.
+Gives      N contexts instead of nN; one answer per sequence needs N plateaus; zero tokens are no obstacle.
+Rests on   lemma_g, applied to one temperature instead of one per query.
+Why        a zero token asks no question in a bias-free head (zero_token); a bias asks it for everyone.
+Differs    from Theorem 2 by the query bias.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from onelayer.constructions.contexts.head import ContextMap, build_head
+from onelayer.constructions.contexts.stream import Stream
+from onelayer.constructions.contexts.temperature import TEMPERATURES
+from onelayer.data.sequences import Sequences
+from onelayer.statements import CATALOGUE
+
+STATEMENT = CATALOGUE["shared_query"]
+
+
+def construct(
+    sequences: Sequences, stream: Stream, rank: int, seed: int, attempt: int, per_sequence: bool = False
+) -> ContextMap:
+    """The attempt-th candidate; with one answer per sequence the coordinates are the contexts alone."""
+    rng = np.random.default_rng([seed, rank, attempt, 2])
+    draw = stream.draw(rank, rng, coded=not per_sequence)
+    spread = float(np.std(draw.keys[:: max(1, sequences.N // 4096)]))
+    beta = TEMPERATURES[attempt % len(TEMPERATURES)] / (spread if spread > 0 else 1.0)
+    return build_head(draw, sequences, beta, shared=True, per_sequence=per_sequence)

@@ -1,0 +1,1 @@
+"""From context coordinates to answers: stacks of linear maps with ReLU."""

@@ -1,0 +1,131 @@
+"""From coordinates and answers to a readout, or to the samples that stand in its way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onelayer.constructions.readout.plateaus import Plateaus, in_boxes, on_a_line
+
+Array = NDArray[Any]
+
+#: A plateau reaches at least a quarter of the gap to each side of its ids, so a gap of four radii is enough.
+GAP_IN_RADII = 4.5
+#: In boxes an id moves by a radius, a merged twin lies two radii off, and the plateau must hold both.
+BOX_IN_RADII = 3.0
+#: More near neighbours than this along one coordinate, and boxes are not worth searching for.
+CROWD = 64
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How well the coordinates separate the answers; the readout if they do."""
+
+    plateaus: Plateaus | None
+    distinct: int  # ids told apart
+    gap: float  # smallest distance of two ids told apart
+    answer_gap: float  # smallest distance of two ids with different answers
+    margin: float  # guard over radius: at least 1 means that rounding cannot change an answer
+    closest: tuple[int, int] | None = None  # the two samples with different answers that are nearest
+    suspects: tuple[Array, ...] = ()  # groups of samples that may be the same context with different answers
+
+
+def fit(coordinates: Array, rows: Array, dtype: np.dtype[Any], radius: float, exact_radius: float) -> Fit:
+    """Coordinates [T, s] and answers [T, q]; the model may compute a coordinate up to ``radius`` off, and ours
+    are up to ``exact_radius`` off the real numbers they stand for."""
+    build = _fit_line if coordinates.shape[1] == 1 else _fit_boxes
+    return build(coordinates, rows, dtype, radius, exact_radius)
+
+
+def _fit_line(coordinates: Array, rows: Array, dtype: np.dtype[Any], radius: float, exact_radius: float) -> Fit:
+    order = np.argsort(coordinates[:, 0])
+    t, answers = coordinates[order, 0], rows[order]
+    gaps = np.diff(t)
+    changed = (answers[1:] != answers[:-1]).any(axis=1)
+    apart = gaps > 2 * radius
+    distinct = int(apart.sum()) + 1
+    gap = float(gaps[apart].min(initial=np.inf))
+    answer_gap = float(gaps[changed].min(initial=np.inf))
+    if answer_gap < GAP_IN_RADII * radius:
+        near = int(np.flatnonzero(changed)[np.argmin(gaps[changed])])
+        groups = _runs(order, gaps < GAP_IN_RADII * exact_radius, changed)
+        closest = (int(order[near]), int(order[near + 1]))
+        return Fit(None, distinct, gap, answer_gap, answer_gap / (4 * radius), closest, groups)
+    plateaus = on_a_line(t, answers, dtype)
+    return Fit(plateaus, distinct, gap, answer_gap, plateaus.guard / radius)
+
+
+def _runs(order: Array, close: Array, changed: Array) -> tuple[Array, ...]:
+    """Maximal runs of close neighbours that hold more than one answer."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], close.astype(np.int8), [0]])))
+    starts, stops = edges[::2], edges[1::2]  # neighbours starts..stops-1 are close: members starts..stops
+    changes = np.concatenate([[0], np.cumsum(changed)])
+    mixed = changes[stops] > changes[starts]
+    return tuple(order[a : b + 1] for a, b in zip(starts[mixed], stops[mixed], strict=True))
+
+
+def _fit_boxes(coordinates: Array, rows: Array, dtype: np.dtype[Any], radius: float, exact_radius: float) -> Fit:
+    order = np.argsort(coordinates[:, 0])
+    T, answers = coordinates[order], rows[order]
+    half_width = float(np.exp2(np.ceil(np.log2(BOX_IN_RADII * radius))))
+    pairs = near_pairs(T, 2 * half_width + 2 * radius)
+    if pairs is None:
+        return Fit(None, 0, 0.0, 0.0, 0.0)
+    i, j, distance = pairs
+    same = (answers[i] == answers[j]).all(axis=1)
+    # A twin (the same context met again) is dropped when its first occurrence is kept.
+    twin = same & (distance <= 2 * radius)
+    has_twin_before = np.zeros(len(T), bool)
+    has_twin_before[j[twin]] = True
+    dropping = twin & ~has_twin_before[i]
+    keep = np.ones(len(T), bool)
+    keep[j[dropping]] = False
+    hard = keep[i] & keep[j]
+    distinct = int(keep.sum())
+    answer_gap = float(distance[~same].min(initial=np.inf))
+    if hard.any() or (~same).any():
+        near = int(np.argmin(np.where(hard | ~same, distance, np.inf)))
+        equal = ~same & (distance < GAP_IN_RADII * exact_radius)
+        groups = tuple(order[[a, b]] for a, b in zip(i[equal], j[equal], strict=True))
+        closest = (int(order[i[near]]), int(order[j[near]]))
+        margin = float(distance[near]) / (2 * half_width + 2 * radius)
+        return Fit(None, distinct, float(distance[near]), answer_gap, margin, closest, groups)
+    wider = _widen(T[keep], half_width, radius)
+    plateaus = in_boxes(T[keep], answers[keep], wider, dtype)
+    twin_distance = float(distance[dropping].max(initial=0.0))
+    return Fit(plateaus, distinct, 2 * wider, answer_gap, (plateaus.guard - twin_distance) / radius)
+
+
+def _widen(T: Array, half_width: float, radius: float) -> float:
+    """Double the boxes while all of them stay apart: room for perturbed inputs costs nothing."""
+    while True:
+        pairs = near_pairs(T, 4 * half_width + 2 * radius)
+        if pairs is None or pairs[0].size:
+            return half_width
+        half_width *= 2
+        if half_width > np.abs(T).max() + 1:
+            return half_width / 2
+
+
+def near_pairs(T: Array, h: float) -> tuple[Array, Array, Array] | None:
+    """All pairs (i < j, distance) nearer than h in the largest-coordinate norm; T is sorted by its first
+    coordinate. None when the neighbourhoods are too crowded to list."""
+    found: list[tuple[Array, Array, Array]] = []
+    window = np.searchsorted(T[:, 0], T[:, 0] + h) - np.arange(len(T)) - 1
+    if window.mean() > CROWD:
+        return None
+    i = np.flatnonzero(window > 0)
+    step = 1
+    while i.size:
+        distance = np.abs(T[i + step] - T[i]).max(axis=1)
+        near = distance < h
+        found.append((i[near], i[near] + step, distance[near]))
+        step += 1
+        i = i[window[i] >= step]
+    if not found:
+        return np.empty(0, int), np.empty(0, int), np.empty(0)
+    first, second, distances = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return first, second, distances

@@ -1,0 +1,1 @@
+"""Sequences and answers as people give them."""

@@ -1,0 +1,215 @@
+"""Sequences as they are given, checked once and turned into arrays. Nothing is changed silently."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onelayer.errors import HypothesisError
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """N sequences of at most n tokens: real vectors [N, n, d], or ids [N, n] into a vocabulary.
+
+    Padding (rows at or after a length) is zero. ``lengths`` is None when every sequence is full.
+    """
+
+    tokens: Array
+    lengths: Array | None
+    vocabulary: tuple[Hashable, ...] | None = None
+    low: Array | None = None  # [d] smallest value of each component of real tokens, and
+    high: Array | None = None  # [d] the largest
+
+    @property
+    def N(self) -> int:
+        return int(self.tokens.shape[0])
+
+    @property
+    def n(self) -> int:
+        return int(self.tokens.shape[1])
+
+    @property
+    def d(self) -> int:
+        return int(self.tokens.shape[2]) if self.tokens.ndim == 3 else 1
+
+    @property
+    def is_real(self) -> bool:
+        return self.vocabulary is None
+
+    def valid(self) -> Array | None:
+        """Which places hold a token, [N, n], or None for all."""
+        return None if self.lengths is None else np.arange(self.n) < self.lengths[:, None]
+
+    def token_count(self) -> int:
+        return self.N * self.n if self.lengths is None else int(self.lengths.sum())
+
+    def place(self, flat: int) -> tuple[int, int]:
+        """(sequence, token) of the flat-th valid token."""
+        if self.lengths is None:
+            return divmod(int(flat), self.n)
+        starts = np.concatenate([[0], np.cumsum(self.lengths)])
+        i = int(np.searchsorted(starts, flat, side="right")) - 1
+        return i, int(flat - starts[i])
+
+    def show(self, i: int, k: int) -> str:
+        """A token for a message."""
+        if self.vocabulary is not None:
+            return repr(self.vocabulary[int(self.tokens[i, k])])
+        parts = [f"{float(x):.6g}" for x in self.tokens[i, k, :4]]
+        return f"({', '.join(parts)}{', ...' if self.d > 4 else ''})"
+
+
+def read_sequences(
+    X: Any,
+    lengths: Any = None,
+    vocabulary: Mapping[Hashable, int] | None = None,
+    real: bool | None = None,
+) -> Sequences:
+    """Read arrays, lists of arrays or lists of tokens.
+
+    A vocabulary, or real=False, asks for token ids; real=True asks for numbers; None lets the data decide:
+    2-D integers, booleans or words are tokens, everything else is numbers, 2-D numbers being tokens of width 1.
+    """
+    if (isinstance(X, Sequence) and not isinstance(X, str | bytes)) or (
+        isinstance(X, np.ndarray) and X.dtype == object
+    ):
+        X, lengths = _pad(X, lengths)
+    X = np.asarray(X)
+    if X.ndim not in (2, 3):
+        raise HypothesisError(
+            "data",
+            "X of shape (N, n, d), or (N, n)",
+            f"X has shape {X.shape}",
+            "Reshape X; one sequence is X[None].",
+        )
+    if 0 in X.shape:
+        raise HypothesisError(
+            "data", "at least one sequence of one token", f"X has shape {X.shape} and is empty", "Give some data."
+        )
+    wants_ids = vocabulary is not None or (X.ndim == 2 and X.dtype.kind not in "fc" if real is None else not real)
+    checked = _check_lengths(lengths, *X.shape[:2])
+    if wants_ids:
+        return _token_ids(X, checked, vocabulary)
+    return _real_tokens(X if X.ndim == 3 else X[:, :, None], checked)
+
+
+def _pad(X: Any, lengths: Any) -> tuple[Array, Any]:
+    """A list of sequences into one padded array; their own lengths are used unless lengths are given."""
+    rows = [np.asarray(row) for row in X]
+    if not rows:
+        raise HypothesisError("data", "at least one sequence", "the list of sequences is empty", "Give some data.")
+    for i, row in enumerate(rows):
+        if row.ndim == 0 or row.dtype == object or row.ndim != rows[0].ndim or row.shape[1:] != rows[0].shape[1:]:
+            raise HypothesisError(
+                "data",
+                "sequences of tokens of one width",
+                f"sequence {i} has shape {row.shape} and sequence 0 has {rows[0].shape}",
+                "Give every token the same number of components.",
+            )
+        if not len(row):
+            raise HypothesisError(
+                "data", "at least one token in each sequence", f"sequence {i} is empty", "Drop it."
+            )
+    own = np.array([len(row) for row in rows])
+    if (own == own[0]).all():
+        return np.stack(rows), lengths
+    if lengths is not None:
+        raise HypothesisError(
+            "data",
+            "either a list of sequences of different lengths, or an array with lengths",
+            "both were given",
+            "Drop `lengths`: a list says them itself.",
+        )
+    padded = np.zeros((len(rows), own.max(), *rows[0].shape[1:]), np.result_type(*{row.dtype for row in rows}))
+    for i, row in enumerate(rows):
+        padded[i, : len(row)] = row
+    return padded, own
+
+
+def _check_lengths(lengths: Any, N: int, n: int) -> Array | None:
+    if lengths is None:
+        return None
+    values = np.asarray(lengths)
+    if values.shape != (N,) or values.dtype.kind not in "iu":
+        raise HypothesisError(
+            "data",
+            f"one whole number per sequence in `lengths`, shape ({N},)",
+            f"lengths have shape {values.shape} and type {values.dtype}",
+            "Give the number of tokens of each sequence.",
+        )
+    outside = np.flatnonzero((values < 1) | (values > n))
+    if outside.size:
+        i = int(outside[0])
+        raise HypothesisError(
+            "data",
+            f"lengths between 1 and {n}",
+            f"sequence {i} has length {values[i]}",
+            "Correct the length, or drop the sequence.",
+        )
+    return None if (values == n).all() else values.astype(np.int64)
+
+
+def _token_ids(X: Array, lengths: Array | None, vocabulary: Mapping[Hashable, int] | None) -> Sequences:
+    if X.ndim != 2:
+        raise HypothesisError(
+            "data", "token ids of shape (N, n)", f"X has shape {X.shape}", "Give one token id per place."
+        )
+    if X.dtype.kind not in "iubUST":
+        raise HypothesisError(
+            "data",
+            "whole numbers or words as tokens",
+            f"the tokens have type {X.dtype}",
+            "Convert the tokens, or fit a model of real tokens.",
+        )
+    valid = slice(None) if lengths is None else np.arange(X.shape[1]) < lengths[:, None]
+    used = np.unique(X[valid])
+    names = tuple(vocabulary) if vocabulary is not None else tuple(used.tolist())
+    index = vocabulary if vocabulary is not None else {name: i for i, name in enumerate(names)}
+    codes = np.array([index.get(token, -1) for token in used.tolist()], dtype=np.int64)
+    if (codes < 0).any():
+        stranger = used[codes < 0][0]
+        i, k = (int(a[0]) for a in np.nonzero((stranger == X) & _mask(X, lengths)))
+        raise HypothesisError(
+            "data",
+            f"tokens of the model's vocabulary of {len(names)}",
+            f"sequence {i}, token {k} is {stranger.item()!r}, which is not in it",
+            "Ask only about known tokens, or memorise again with this one.",
+        )
+    inside = np.where(_mask(X, lengths), X, used[0])
+    ids = codes[np.searchsorted(used, inside)]
+    return Sequences(np.where(_mask(X, lengths), ids, 0), lengths, names)
+
+
+def _mask(X: Array, lengths: Array | None) -> Array:
+    if lengths is None:
+        return np.ones(X.shape[:2], bool)
+    return np.asarray(np.arange(X.shape[1]) < lengths[:, None])
+
+
+def _real_tokens(X: Array, lengths: Array | None) -> Sequences:
+    if X.dtype.kind not in "fiub":
+        raise HypothesisError(
+            "data", "real numbers as token components", f"X has type {X.dtype}", "Convert X to float64."
+        )
+    tokens = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+    if lengths is not None:
+        tokens = np.where(_mask(X, lengths)[:, :, None], tokens, 0)
+    # Reductions that any NaN or infinity survives, instead of a boolean array as large as the data.
+    # Whole sequences first: reducing long rows is several times faster than reducing short ones.
+    low, high = tokens.min(axis=0).min(axis=0), tokens.max(axis=0).max(axis=0)
+    if not (np.isfinite(low).all() and np.isfinite(high).all()):
+        i, k, c = (int(a[0]) for a in np.nonzero(~np.isfinite(tokens)))
+        raise HypothesisError(
+            "data",
+            "finite numbers",
+            f"sequence {i}, token {k}, component {c} is {tokens[i, k, c]}",
+            "Drop or impute it; mark trailing padding with `lengths`.",
+        )
+    return Sequences(tokens, lengths, None, low.astype(np.float64), high.astype(np.float64))

@@ -1,0 +1,92 @@
+"""What `memorize` returns: the weights, the ledger of constants, and answers in the form they were given."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from onelayer.data.answers import AnswerForm
+from onelayer.data.sequences import Sequences, read_sequences
+from onelayer.errors import HypothesisError
+from onelayer.ledger import Ledger
+from onelayer.model.fast import find_plateaus
+from onelayer.model.forward import Stacks, forward
+from onelayer.model.trace import Trace, trace
+from onelayer.model.weights import Array, Transformer
+
+Path = Literal["auto", "dense", "fast"]
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A one-layer Transformer that reproduces stored answers."""
+
+    transformer: Transformer
+    ledger: Ledger
+    form: AnswerForm
+    vocabulary: tuple[Hashable, ...] | None = None
+
+    @property
+    def n_parameters(self) -> int:
+        return self.transformer.n_parameters
+
+    def predict(self, X: Any, lengths: Any = None, *, path: Path = "auto") -> Any:
+        """Answers for sequences, stored or not, in the form in which Y was given.
+
+        An input whose context coordinate lies nearest to a stored one gets that one's answer (on a line), or 0,
+        the first class, when it lies outside every stored box (several coordinates). ``path`` chooses between
+        the dense network and a search that gives the same answers; "auto" searches where it can.
+        """
+        sequences = self.read(X, lengths)
+        return self.form.decode(self.outputs(sequences, path), sequences.lengths)
+
+    def outputs(self, sequences: Sequences, path: Path = "auto") -> Array:
+        """What the network's last layer gives, [N, n, q]."""
+        stacks = None if path == "dense" else self.searches
+        if path == "fast" and not any(self.searches.values()):
+            raise HypothesisError(
+                "plateaus",
+                "a readout of enough plateaus for a search to pay off",
+                "this model's readout is small or of another kind",
+                'Use path="auto" or path="dense".',
+            )
+        return forward(self.transformer, sequences.tokens, sequences.lengths, stacks)
+
+    def trace(self, X: Any, lengths: Any = None) -> Trace:
+        """Run a small batch and keep every intermediate value."""
+        sequences = self.read(X, lengths)
+        return trace(self.transformer, sequences.tokens, sequences.lengths)
+
+    @cached_property
+    def searches(self) -> Stacks:
+        return {
+            "feedforward": find_plateaus(self.transformer.feedforward),
+            "readout": find_plateaus(self.transformer.readout),
+        }
+
+    @cached_property
+    def _index(self) -> dict[Hashable, int] | None:
+        return None if self.vocabulary is None else {token: i for i, token in enumerate(self.vocabulary)}
+
+    def read(self, X: Any, lengths: Any = None) -> Sequences:
+        """Check inputs against what the model knows: token width, vocabulary, number of places."""
+        sequences = read_sequences(X, lengths, self._index, real=self.vocabulary is None)
+        model = self.transformer
+        if self.vocabulary is None and sequences.d != model.token_width:
+            raise HypothesisError(
+                "data",
+                f"tokens of {model.token_width} components, as memorised",
+                f"X has tokens of {sequences.d}",
+                "Give X as it was given to memorize.",
+            )
+        places = None if model.embedding is None else model.embedding.positions
+        if places is not None and sequences.n > len(places):
+            raise HypothesisError(
+                "positions",
+                f"sequences of at most {len(places)} tokens, as memorised",
+                f"X has {sequences.n} places",
+                "Shorten X, or memorise again with longer sequences.",
+            )
+        return sequences
