@@ -5,7 +5,29 @@ from __future__ import annotations
 from onelayer.constructions.contexts.boltzmann import boltzmann
 from onelayer.constructions.memorization import memorize
 from onelayer.errors import HypothesisError
+from onelayer.export.bundle import load, save
 from onelayer.memory import Memory
+from onelayer.planning import Plan, plan
 
 __version__ = "0.1.0"
-__all__ = ["HypothesisError", "Memory", "__version__", "boltzmann", "memorize"]
+__all__ = [
+    "HypothesisError",
+    "Memory",
+    "OneLayerMemorizer",
+    "Plan",
+    "__version__",
+    "boltzmann",
+    "load",
+    "memorize",
+    "plan",
+    "save",
+]
+
+
+def __getattr__(name: str) -> object:
+    """The estimator lives behind the `sklearn` extra, so it is imported when it is first asked for."""
+    if name == "OneLayerMemorizer":
+        from onelayer.sklearn import OneLayerMemorizer
+
+        return OneLayerMemorizer
+    raise AttributeError(f"module 'onelayer' has no attribute {name!r}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -41,12 +42,20 @@ class Ledger(Mapping[str, Value]):
         return "\n".join(f"{line.name:<{width}}  {show(line.value):<14}  {line.meaning}" for line in self.lines)
 
     def to_json(self) -> list[dict[str, Any]]:
-        return [{"name": c.name, "value": c.value, "meaning": c.meaning} for c in self.lines]
+        """Plain JSON, which knows no infinity: it is written as a word."""
+        return [{"name": c.name, "value": _to_json(c.value), "meaning": c.meaning} for c in self.lines]
 
     @staticmethod
     def from_json(lines: list[dict[str, Any]]) -> Ledger:
         values = [tuple(c["value"]) if isinstance(c["value"], list) else c["value"] for c in lines]
+        values = [math.inf if value == "infinity" else value for value in values]
         return Ledger(tuple(Constant(c["name"], v, c["meaning"]) for c, v in zip(lines, values, strict=True)))
+
+
+def _to_json(value: Value) -> Any:
+    if isinstance(value, float) and math.isinf(value):
+        return "infinity"
+    return list(value) if isinstance(value, tuple) else value
 
 
 def show(value: Value) -> str:

@@ -19,6 +19,7 @@ from numpy.typing import DTypeLike, NDArray
 from onelayer.constructions.contexts import averages, shared_query, temperature
 from onelayer.constructions.contexts.head import ContextMap
 from onelayer.constructions.contexts.stream import RealStream, Stream, open_stream
+from onelayer.constructions.readout import triangular
 from onelayer.constructions.readout.fit import Fit, fit
 from onelayer.data.answers import Answers, Scope, read_answers
 from onelayer.data.consistency import Company, Place, refuse_contradictions
@@ -92,6 +93,13 @@ class Found:
     context_map: ContextMap
     fit: Fit
     attempts: int
+
+    @property
+    def bits_needed(self) -> float:
+        """log2(4 span/gap): bits that resolve a quarter of the smallest gap over the span of the ids."""
+        span = float(np.ptp(self.context_map.coordinates, axis=0).max())
+        gap = min(self.fit.answer_gap, self.fit.gap)
+        return float(np.log2(span / gap) + 2) if 0 < gap < np.inf and span > 0 else 1.0
 
 
 def memorize(
@@ -210,9 +218,9 @@ def _search_route(problem: Problem, stream: Stream, route: Route, automatic: boo
     """Candidates of one route: enough of them to find a safe margin, more where the data is small."""
     per_sequence = is_per_sequence(problem, route)
     rows = problem.rows(per_sequence)
-    wanted = int(np.clip(ROWS_FOR_MARGIN // (problem.sequences.N * problem.sequences.n), 1, 32))
+    wanted, allowed = _attempts(problem, route)
     best: Found | None = None
-    for attempt in range(max(MAX_ATTEMPTS, wanted)):
+    for attempt in range(allowed):
         context_map = _construct(problem, stream, route, attempt)
         result = fit(context_map.coordinates, rows, problem.dtype, context_map.radius, context_map.exact_radius)
         if attempt == 0 and result.suspects:
@@ -232,10 +240,19 @@ def _search_route(problem: Problem, stream: Stream, route: Route, automatic: boo
         safe = best.fit.plateaus is not None and best.fit.margin >= 1
         if safe and attempt + 1 >= wanted:
             break
-        if not safe and attempt + 1 >= HOPELESS_AFTER and best.fit.margin < HOPELESS_MARGIN:
+        random_again = route.mapping != "averages"
+        if random_again and not safe and attempt + 1 >= HOPELESS_AFTER and best.fit.margin < HOPELESS_MARGIN:
             break
     assert best is not None
     return best
+
+
+def _attempts(problem: Problem, route: Route) -> tuple[int, int]:
+    """How many candidates to look at even if the first is safe, and how many at most."""
+    if route.mapping == "averages":  # each attempt has longer codes: the first that separates is the best
+        return 1, averages.attempts(problem.dtype)
+    wanted = int(np.clip(ROWS_FOR_MARGIN // (problem.sequences.N * problem.sequences.n), 1, 32))
+    return wanted, max(MAX_ATTEMPTS, wanted)
 
 
 def is_per_sequence(problem: Problem, route: Route) -> bool:
@@ -247,24 +264,45 @@ def assemble(problem: Problem, found: Found, readout: Readout) -> Memory:
     """Layers, ledger and the form of the answers into a model."""
     context_map, plateaus = found.context_map, found.fit.plateaus
     assert plateaus is not None
+    layers = plateaus.layers
+    if readout == "triangular":
+        rows = problem.rows(is_per_sequence(problem, found.route))
+        layers = triangular.on_a_line(context_map.coordinates, rows, context_map.exact_radius, problem.dtype)
     transformer = Transformer(
         attention=context_map.attention,
         embedding=context_map.embedding,
         feedforward=context_map.feedforward,
-        readout=(context_map.bottleneck, *plateaus.layers),
+        readout=(context_map.bottleneck, *layers),
         channels=context_map.channels,
     )
     memory = Memory(transformer, Ledger(()), problem.answers.form, problem.sequences.vocabulary)
-    return replace(memory, ledger=_ledger(problem, found, readout, memory))
+    extra = [_triangular_error(problem, memory)] if readout == "triangular" else []
+    return replace(memory, ledger=Ledger((*_ledger(problem, found, readout, memory), *extra)))
 
 
-def _ledger(problem: Problem, found: Found, readout: Readout, memory: Memory) -> Ledger:
+def _triangular_error(problem: Problem, memory: Memory) -> Constant:
+    """This readout amplifies rounding, so what it really returns is measured on all the data, and judged."""
+    outputs = memory.outputs(problem.sequences, path="dense")
+    valid = problem.sequences.valid()
+    flat = outputs.reshape(-1, outputs.shape[-1]) if valid is None else outputs[valid]
+    rows = problem.rows(per_sequence=False)
+    error = float(np.abs(flat - rows).max())
+    if problem.answers.form.classes is not None and error >= 0.5:
+        raise HypothesisError(
+            "triangular",
+            f"gaps between contexts that are wide enough for sums of large weights in {problem.dtype}",
+            f"an answer comes back wrong by {error:.3g}",
+            'Use readout="plateaus", which is exact, or dtype="float64".',
+        )
+    return Constant("readout_error", error, "largest |output - answer| over the data, measured")
+
+
+def _ledger(problem: Problem, found: Found, readout: Readout, memory: Memory) -> list[Constant]:
     f, c = found.fit, found.context_map
     assert f.plateaus is not None
     span = float(np.ptp(c.coordinates, axis=0).max())
-    gap = min(f.answer_gap, f.gap)
-    kind = "plateaus" if found.route.rank == 1 else "boxes"
-    lines = [
+    kind = "triangular" if readout == "triangular" else "plateaus" if found.route.rank == 1 else "boxes"
+    return [
         Constant("mapping", found.route.mapping, found.route.why),
         Constant(
             "readout", kind, "asked for" if readout == kind else f"rank {found.route.rank} is read off by {kind}"
@@ -283,12 +321,11 @@ def _ledger(problem: Problem, found: Found, readout: Readout, memory: Memory) ->
         Constant("guard", f.plateaus.guard, "how far an id may move without leaving its plateau"),
         Constant("radius_upper", c.radius, f"a-priori bound on the rounding error of an id in {problem.dtype}"),
         Constant("margin", f.margin, "guard / radius_upper; at least 1: rounding cannot change an answer"),
-        Constant("bits_needed", float(np.log2(span / gap) + 2) if 0 < gap < np.inf else 1.0, "log2(4 span/gap)"),
+        Constant("bits_needed", found.bits_needed, "log2(4 span/gap)"),
         Constant("bits_available", float(np.log2(span / c.radius)) if span else 53.0, "log2(span/radius_upper)"),
         Constant("parameters", memory.n_parameters, "every weight and bias, zeros of full matrices included"),
         Constant("bytes", memory.n_parameters * problem.dtype.itemsize, "of weights"),
     ]
-    return Ledger(tuple(lines))
 
 
 def _refuse(problem: Problem, result: Fit, rows: Array, per_sequence: bool) -> tuple[Place, Place] | None:

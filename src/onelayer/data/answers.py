@@ -44,10 +44,11 @@ class AnswerForm:
 
     def _class_array(self) -> Array:
         assert self.classes is not None
-        array = np.asarray(self.classes)
-        if array.ndim == 1 and array.dtype != object and array.tolist() == list(self.classes):
-            return array
-        array = np.empty(len(self.classes), dtype=object)
+        if len({type(name) for name in self.classes}) == 1 and not isinstance(self.classes[0], tuple):
+            array = np.asarray(self.classes)
+            if array.dtype != object:
+                return array
+        array = np.empty(len(self.classes), dtype=object)  # mixed classes keep their own types
         array[:] = self.classes
         return array
 

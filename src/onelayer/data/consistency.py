@@ -5,6 +5,7 @@ Used only where the ids of two places with different answers are too close, so c
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable
@@ -18,6 +19,9 @@ from onelayer.data.sequences import Sequences
 from onelayer.errors import HypothesisError
 
 Array = NDArray[Any]
+
+#: Different contexts of one crowded spot that are compared with each other.
+MOST_COMPARED = 64
 
 
 @dataclass(frozen=True)
@@ -89,21 +93,33 @@ def refuse_contradictions(
     """
     worst: tuple[int, int] | None = None
     collision: tuple[Place, Place] | None = None
-    for group in groups:
+    for group in sorted(groups, key=lambda members: int(members.min())):
         first: dict[Hashable, int] = {}
         members = sorted(int(sample) for sample in group)
         for sample in members:
             other = first.setdefault(company.key(company.place(sample, per_sequence)), sample)
             if (rows[other] != rows[sample]).any() and (worst is None or sample < worst[1]):
                 worst = (other, sample)
-        if worst is None and collision is None and len(first) > 1:
-            a, b = (company.place(sample, per_sequence) for sample in list(first.values())[:2])
-            if company.proportional(a, b):
-                raise _proportional(company, a, b)
-            collision = (a, b)
+        if worst is None and collision is None:
+            collision = _first_collision(company, list(first.values())[:MOST_COMPARED], rows, per_sequence)
     if worst is not None:
         raise _contradiction(company, *worst, per_sequence, answer)
     return collision
+
+
+def _first_collision(
+    company: Company, samples: list[int], rows: Array, per_sequence: bool
+) -> tuple[Place, Place] | None:
+    """The first pair of different contexts with different answers; raises if no softmax tells them apart."""
+    found: tuple[Place, Place] | None = None
+    for x, y in itertools.combinations(samples, 2):
+        if (rows[x] == rows[y]).all():
+            continue
+        pair = company.place(x, per_sequence), company.place(y, per_sequence)
+        if company.proportional(*pair):
+            raise _proportional(company, *pair)
+        found = found or pair
+    return found
 
 
 def _contradiction(company: Company, a: int, b: int, per_sequence: bool, answer: Any) -> HypothesisError:

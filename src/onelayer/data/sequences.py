@@ -117,6 +117,13 @@ def _pad(X: Any, lengths: Any) -> tuple[Array, Any]:
             raise HypothesisError(
                 "data", "at least one token in each sequence", f"sequence {i} is empty", "Drop it."
             )
+        if row.dtype.kind == "U" and not all(isinstance(token, str) for token in np.asarray(X[i], object).flat):
+            raise HypothesisError(
+                "data",
+                "tokens of one type",
+                f"sequence {i} mixes words and numbers",
+                "Write all of them as words, or all as numbers.",
+            )
     own = np.array([len(row) for row in rows])
     if (own == own[0]).all():
         return np.stack(rows), lengths

@@ -131,7 +131,8 @@ def apply_stack(layers: tuple[Layer, ...], h: Array, keep: Keep | None = None, n
             z = apply_layer(layer, z)
             if i + 1 < len(layers):
                 np.maximum(z, 0, out=z)
-            keep_as(keep, f"{name}.{i}", z.reshape(*h.shape[:-1], z.shape[-1]))
+            if keep is not None:  # then all tokens are in one block
+                keep_as(keep, f"{name}.{i}", z.reshape(*h.shape[:-1], z.shape[-1]))
         out[start : start + step] = z
     return out.reshape(*h.shape[:-1], out.shape[-1])
 

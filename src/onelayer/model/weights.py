@@ -112,6 +112,28 @@ class Transformer:
                     "Rescale the data or choose another mapping.",
                 )
             array.flags.writeable = False
+        self._check_shapes()
+
+    def _check_shapes(self) -> None:
+        """Every layer must take what the one before it gives."""
+        a = self.attention
+        heads, width, size = a.W_Q.shape
+        shapes: dict[str, tuple[int, ...]] = {"W_K": (heads, width, size), "W_V": (heads, width, size)}
+        shapes |= {"W_O": (heads, size, width), "b_Q": (heads, size), "b_K": (heads, size)}
+        for name, shape in shapes.items():
+            array = getattr(a, name)
+            if array is not None and array.shape != shape:
+                raise ValueError(f"attention.{name} has shape {array.shape}, expected {shape}")
+        e = self.embedding
+        lifted = None if e is None else int((e.table if e.lift is None else e.lift).shape[1])  # type: ignore[union-attr]
+        for name in ("bias", "positions"):
+            array = None if e is None else getattr(e, name)
+            if array is not None and array.shape[-1] != lifted:
+                raise ValueError(f"embedding.{name} has width {array.shape[-1]}, expected {lifted}")
+        before = _check_stack("feedforward", self.feedforward, lifted)
+        if before not in (None, width):
+            raise ValueError(f"attention takes width {width}, the layers before it give {before}")
+        _check_stack("readout", self.readout, width)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -173,3 +195,13 @@ class Transformer:
             readout=stack("readout"),
             channels=channels,
         )
+
+
+def _check_stack(name: str, layers: tuple[Layer, ...], width: int | None) -> int | None:
+    for i, layer in enumerate(layers):
+        blocks = layer.weight.shape[0] if isinstance(layer, Grouped) else 1
+        takes = blocks * layer.weight.shape[-2]
+        if width not in (None, takes) or layer.bias.shape != (layer.width,):
+            raise ValueError(f"{name}.{i} takes width {takes} and gives {layer.bias.shape}, after width {width}")
+        width = layer.width
+    return width

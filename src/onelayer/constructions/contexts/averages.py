@@ -40,6 +40,11 @@ def hypotheses(stream: Stream) -> None:
         )
 
 
+def attempts(dtype: np.dtype[Any]) -> int:
+    """How many code lengths there are before an average of codes would no longer be resolved."""
+    return int((np.finfo(dtype).nmant - 8 - FIRST_CODE_BITS) // MORE_BITS_PER_ATTEMPT) + 1
+
+
 def construct(
     sequences: Sequences, stream: Stream, rank: int, seed: int, attempt: int, per_sequence: bool = False
 ) -> ContextMap:
@@ -48,13 +53,6 @@ def construct(
     rng = np.random.default_rng([seed, rank, attempt, 3])
     dtype = stream.dtype
     bits = FIRST_CODE_BITS + MORE_BITS_PER_ATTEMPT * attempt
-    if bits > np.finfo(dtype).nmant - 8:
-        raise HypothesisError(
-            "averages",
-            "token codes short enough to average exactly",
-            f"{bits}-bit codes leave {dtype} no room, and shorter ones did not separate the sequences",
-            'Use dtype="float64", or mapping="temperature".',
-        )
     if isinstance(stream, RealStream):
         ids, V, firsts = distinct_tokens(stream.tokens, sequences.valid())
     else:

@@ -14,11 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from onelayer.errors import HypothesisError
 from onelayer.model import Layer, Linear
 from onelayer.statements import CATALOGUE
 
 STATEMENT = CATALOGUE["triangular"]
 Array = NDArray[Any]
+
+MOST_UNITS = 20_000
 
 
 def interpolate(t: Array, rows: Array, dtype: DTypeLike) -> tuple[Layer, ...]:
@@ -34,8 +37,16 @@ def interpolate(t: Array, rows: Array, dtype: DTypeLike) -> tuple[Layer, ...]:
     )
 
 
-def error_upper(t: Array, rows: Array, dtype: DTypeLike) -> float:
-    """A-priori bound on the rounding error of the sum, in any order: M u sum_j |w_j| |t - b_j|."""
-    weights = np.abs(interpolate(t, rows, np.float64)[1].weight).sum(axis=1)
-    unit = float(np.finfo(np.dtype(dtype)).eps) / 2
-    return float(2 * len(t) * unit * weights.sum() * (t[-1] - t[0] + 1.0))
+def on_a_line(coordinates: Array, rows: Array, radius: float, dtype: DTypeLike) -> tuple[Layer, ...]:
+    """Coordinates [T, 1] of samples, met more than once or not, and answers [T, q] into layers."""
+    order = np.argsort(coordinates[:, 0])
+    t, answers = coordinates[order, 0], rows[order]
+    first = np.concatenate([[True], np.diff(t) > 2 * radius])
+    if first.sum() > MOST_UNITS:
+        raise HypothesisError(
+            "triangular",
+            f"at most {MOST_UNITS} distinct contexts, since every unit is evaluated for every token",
+            f"there are {first.sum()}",
+            'Use readout="plateaus", which is evaluated by search.',
+        )
+    return interpolate(t[first], answers[first], dtype)
