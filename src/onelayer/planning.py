@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from onelayer.constructions.memorization import Found, Mapping, Readout, Step, read_problem, search
+from onelayer.constructions.problem import read_problem
 from onelayer.constructions.readout import plateaus
+from onelayer.constructions.search import Found, Mapping, Readout, Step, search
 from onelayer.data.answers import Scope
 from onelayer.errors import HypothesisError
 

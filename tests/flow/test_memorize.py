@@ -189,3 +189,30 @@ def test_large_data(rng, count) -> None:
     np.testing.assert_array_equal(model.predict(X), Y)
     some = rng.choice(count, 40, replace=False)
     np.testing.assert_array_equal(model.predict(X[some], path="dense"), Y[some])
+
+
+def test_theorem_k_runs_where_its_gap_fits(rng) -> None:
+    X = np.array([[1.0, 0.2], [0.3, 1.1], [-0.8, 0.9]])[[[0, 1], [0, 2], [1, 2]]]
+    Y = np.arange(6).reshape(3, 2)
+    model = memorize(X, Y, mapping="rank_one")
+    np.testing.assert_array_equal(model.predict(X), Y)
+    assert -8 < model.ledger["log10_delta"] < -2
+    words = [["a", "b"], ["b", "c"], ["a", "c"]]
+    np.testing.assert_array_equal(memorize(words, Y, mapping="rank_one").predict(words), Y)
+    with pytest.raises(onelayer.HypothesisError, match=r"\[rank_one\] needs contexts that float64 can tell apart"):
+        subsets = np.array([rng.choice(30, 8, replace=False) for _ in range(60)])  # few tokens, many sets of them
+        memorize(rng.standard_normal((30, 4))[subsets], np.arange(480).reshape(60, 8), mapping="rank_one")
+    with pytest.raises(onelayer.HypothesisError, match="needs the tokens of a sequence to be distinct"):
+        memorize(X[:, [0, 0]], [[1, 1], [2, 2], [3, 3]], mapping="rank_one")
+
+
+def test_the_published_constants_are_refused_with_their_price() -> None:
+    X = np.array([[1.0, 0.2], [0.3, 1.1], [-0.8, 0.9]])[[[0, 1], [0, 2], [1, 2]]]
+    words = r"\[theorem_2\] needs 3,268 bits of precision on this data; float64 has 53, .* is 10\^-978"
+    with pytest.raises(onelayer.HypothesisError, match=words):
+        memorize(X, np.arange(6).reshape(3, 2), mapping="published")
+
+
+def test_narrow_integers_keep_their_values(rng) -> None:
+    X, Y = rng.standard_normal((40, 3, 2)), np.where(np.arange(40) % 2, 100, -100).astype(np.int8)
+    np.testing.assert_array_equal(memorize(X, Y).predict(X), Y)

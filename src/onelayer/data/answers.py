@@ -173,6 +173,8 @@ def _encode(values: Array, scope: Scope, vectors: bool, *, ragged: bool) -> Answ
 def _classes(values: Array) -> tuple[tuple[Hashable, ...], Array]:
     """Distinct classes in a fixed order (sorted where they can be) and the index of each answer."""
     if values.dtype != object:
+        if values.dtype.kind == "i":
+            values = values.astype(np.int64)  # differences of narrow integers would wrap around
         low, high = (int(values.min()), int(values.max())) if values.dtype.kind in "iu" else (0, 1 << 40)
         if high - low < 4 * values.size:  # a lookup table is ten times faster than sorting
             seen = np.zeros(high - low + 1, bool)

@@ -70,8 +70,8 @@ _STATEMENTS = (
         "Lemma D, separation of multisets",
         "",
         "ours",
-        "Levels at least 3 log n + 2 apart: multisets of size at most n that are not proportional have values "
-        "at least 0.74/(m1 m1') x e^(-x) apart.",
+        "Levels at least 2 log n + 2 apart: multisets of size at most n that are not proportional have values "
+        "at least 0.72/(m1 m1') x e^(-x) apart, or 0.96 gap if the tops differ.",
         ("boltzmann",),
     ),
     Statement(

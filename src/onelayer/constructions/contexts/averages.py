@@ -127,7 +127,7 @@ def _token_map(
         offset = float(dtype.type(1.0 - projected.min()))
         order = np.argsort(projected)
         plateaus = on_a_line(projected[order] + offset, read[order], dtype)
-        magnitude = float(np.abs(2 * stream.scale * direction).sum()) + offset
+        magnitude = stream.norm * float(np.linalg.norm(stream.scale * direction)) + offset
         if plateaus.guard > 2 * (d + 4) * float(np.finfo(dtype).eps) * magnitude:
             lift = None if not stream.centre.any() else np.eye(d, dtype=dtype)
             embedding = None if lift is None else Embedding(lift=lift, bias=(-stream.centre).astype(dtype))

@@ -19,9 +19,10 @@ from onelayer.model import Embedding
 
 Array = NDArray[Any]
 
-#: Codes of different real tokens are spread this many times wider than contexts: the projection of a token is
-#: computed more accurately than a softmax average, so most of the separation is put there.
-CODE_SPREAD = 64.0
+#: Codes of different real tokens are spread this many times wider than contexts, in turn: the projection of a
+#: token is computed more accurately than a softmax average, so most of the separation is put there. The wider
+#: one suits many different tokens, the narrower one tokens that are met in many contexts.
+CODE_SPREADS = (256.0, 4096.0)
 #: Bits of a temperature; W_Q = beta W_K is then exact.
 BETA_BITS = 8
 
@@ -60,6 +61,7 @@ class RealStream:
     tokens: Array  # [N, n, d], what the lift produces
     centre: Array  # [d] subtracted by the embedding's bias
     scale: Array  # [d] powers of two of the size of each centred component
+    norm: float  # the largest norm of a token over scale: bounds every projection by Cauchy and Schwarz
     dtype: np.dtype[Any]
     positions: bool
 
@@ -76,21 +78,25 @@ class RealStream:
             tokens = tokens - centre
         size = np.maximum(np.abs(low - centre), np.abs(high - centre))
         scale = np.exp2(np.round(np.log2(np.where(size > 0, size, 1.0))))
-        return RealStream(tokens, centre.astype(np.float64), scale, dtype, positions)
+        return RealStream(tokens, centre.astype(np.float64), scale, _largest_norm(tokens, scale), dtype, positions)
 
-    def draw(self, rank: int, rng: np.random.Generator, coded: bool) -> Draw:
-        """One random reading: rank values (the first is the key level) and rank codes."""
+    def draw(
+        self, rank: int, rng: np.random.Generator, attempt: int, coded: bool, key: Array | None = None
+    ) -> Draw:
+        """One random reading: rank values (the first is the key level, along ``key`` if given) and rank codes."""
         N, n, d = self.tokens.shape
         directions = rng.standard_normal((d, 2 * rank)) / self.scale[:, None]
+        if key is not None:
+            directions[:, 0] = key
         sample = self.tokens[:: max(1, N // 4096)].reshape(-1, d).astype(np.float64) @ directions
         rms = np.sqrt(np.mean(sample**2, axis=0))
         directions /= np.exp2(np.round(np.log2(np.where(rms > 0, rms, 1.0))))
-        directions[:, rank:] *= CODE_SPREAD / (n if self.positions else 1) if coded else 0.0
+        spread = CODE_SPREADS[attempt % len(CODE_SPREADS)] / (n if self.positions else 1)
+        directions[:, rank:] *= spread if coded else 0.0
         directions = short_column(directions, self.dtype)
         read = (self.tokens.reshape(N * n, d) @ directions).reshape(N, n, 2 * rank)
         values, codes = read[..., :rank], read[..., rank:]
-        largest = np.abs(self.scale)[:, None] * 2 * np.abs(directions)  # |x| < 2 scale, componentwise
-        magnitude = largest.sum(axis=0)
+        magnitude = self.norm * np.linalg.norm(directions * self.scale[:, None], axis=0)  # bounds sum |x||v|
         width = d + 2 * self.positions + rank
         columns = np.zeros((width, 2 * rank))
         columns[:d] = directions
@@ -137,10 +143,20 @@ class TokenStream:
     #: Levels lie in [-2, 2] and positions add at most 1, so codes 8 apart never meet.
     SPACING = 8.0
 
-    def draw(self, rank: int, rng: np.random.Generator, coded: bool) -> Draw:
+    def draw(
+        self,
+        rank: int,
+        rng: np.random.Generator,
+        attempt: int,  # noqa: ARG002
+        coded: bool,
+        key: Array | None = None,
+    ) -> Draw:
+        """One random reading: rank levels per token, the first [V] of them given by ``key`` or random."""
         V, n = self.vocabulary, self.ids.shape[1]
         strata = np.stack([rng.permutation(V) for _ in range(rank)], axis=1)
         levels = (4.0 * (strata + 0.5 + 0.4 * rng.uniform(-1, 1, (V, rank))) / V - 2.0).astype(self.dtype)
+        if key is not None:
+            levels[:, 0] = key
         names = [f"level{i}" for i in range(rank)] + ["code"]
         width = len(names) + rank
         table = np.zeros((V, width), self.dtype)
@@ -182,6 +198,16 @@ class TokenStream:
 
 
 Stream = RealStream | TokenStream
+
+
+def _largest_norm(tokens: Array, scale: Array) -> float:
+    """Largest |x / scale|, rounded up, without a copy of all tokens."""
+    largest = 0.0
+    inverse = 1.0 / scale
+    for start in range(0, len(tokens), 1024):
+        block = tokens[start : start + 1024] * inverse
+        largest = max(largest, float(np.einsum("ijk,ijk->ij", block, block).max()))
+    return float(np.sqrt(largest) * (1 + 1e-6))
 
 
 def open_stream(sequences: Sequences, dtype: np.dtype[Any], positions: bool) -> Stream:

@@ -12,8 +12,8 @@ from onelayer.constructions.readout.plateaus import Plateaus, in_boxes, on_a_lin
 
 Array = NDArray[Any]
 
-#: A plateau reaches at least a quarter of the gap to each side of its ids, so a gap of four radii is enough.
-GAP_IN_RADII = 4.5
+#: A plateau reaches at least three eighths of the gap beyond its ids, so a gap of 8/3 radii is enough.
+GAP_IN_RADII = 2.8
 #: In boxes an id moves by a radius, a merged twin lies two radii off, and the plateau must hold both.
 BOX_IN_RADII = 3.0
 #: More near neighbours than this along one coordinate, and boxes are not worth searching for.
@@ -53,7 +53,7 @@ def _fit_line(coordinates: Array, rows: Array, dtype: np.dtype[Any], radius: flo
         near = int(np.flatnonzero(changed)[np.argmin(gaps[changed])])
         groups = _runs(order, gaps < GAP_IN_RADII * exact_radius, changed)
         closest = (int(order[near]), int(order[near + 1]))
-        return Fit(None, distinct, gap, answer_gap, answer_gap / (4 * radius), closest, groups)
+        return Fit(None, distinct, gap, answer_gap, answer_gap / (GAP_IN_RADII * radius), closest, groups)
     plateaus = on_a_line(t, answers, dtype)
     return Fit(plateaus, distinct, gap, answer_gap, plateaus.guard / radius)
 

@@ -36,12 +36,12 @@ def on_a_line(t: Array, rows: Array, dtype: DTypeLike) -> Plateaus:
     """Sorted coordinates [M] and their answers [M, q]: neighbours with equal answers share a plateau.
 
     The trapezoids add up to 1 everywhere, so an input between two stored coordinates gets an answer between
-    their answers, and outside the middle half of the gap exactly that of the nearer one.
+    their answers, and outside the middle quarter of the gap exactly that of the nearer one.
     """
     last = np.flatnonzero((rows[1:] != rows[:-1]).any(axis=1))  # the last member of each run but the final one
     low, high = t[last], t[last + 1]
-    # Ramp between two runs: of width 1/slope <= gap/2, centred in the gap, starting at a number of the dtype.
-    slope = np.exp2(np.ceil(np.log2(2.0 / (high - low)))) if last.size else np.empty(0)
+    # Ramp between two runs: of width 1/slope <= gap/4, centred in the gap, starting at a number of the dtype.
+    slope = np.exp2(np.ceil(np.log2(4.0 / (high - low)))) if last.size else np.empty(0)
     start = ((low + high) / 2 - 0.5 / slope).astype(dtype).astype(np.float64)
     right = (-slope * start).astype(dtype)
     left = (1.0 + slope * start).astype(dtype)

@@ -1,0 +1,44 @@
+"""Run all benchmarks, or those named on the command line; write JSON and a Markdown table to benchmarks/results."""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+from benchmarks import build, recall, statements
+
+ALL = {"recall": recall.run, "build": build.run, "statements": statements.run}
+RESULTS = Path(__file__).parent / "results"
+
+
+def markdown(name: str, rows: list[dict[str, object]]) -> str:
+    columns = list(rows[0])
+    lines = [f"## {name}", "", "| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+    lines += ["| " + " | ".join(shown(row.get(c, "")) for c in columns) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def shown(value: object) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def main() -> None:
+    names = sys.argv[1:] or list(ALL)
+    unknown = set(names) - set(ALL)
+    if unknown:
+        sys.exit(f"unknown benchmark {sorted(unknown)}; there are {', '.join(ALL)}")
+    RESULTS.mkdir(exist_ok=True)
+    machine = {"python": platform.python_version(), "numpy": version("numpy"), "machine": platform.machine()}
+    for name in names:
+        tables = ALL[name]()
+        text = "".join(markdown(title, rows) + "\n" for title, rows in tables.items())
+        (RESULTS / f"{name}.json").write_text(json.dumps({"machine": machine, "tables": tables}, indent=1) + "\n")
+        (RESULTS / f"{name}.md").write_text(text)
+        print(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""What building costs against its floor: one NumPy pass of the same softmax averages, and one sort of them."""
+
+from __future__ import annotations
+
+import time
+import tracemalloc
+from typing import Any
+
+import numpy as np
+
+from onelayer import memorize
+
+n = d = 16
+BLOCK = 2048
+
+
+def floor(X: Any) -> None:
+    """The least that any build has to do: project, softmax averages for every token, one sort."""
+    rng = np.random.default_rng(0)
+    v, w = rng.standard_normal((2, d))
+    y = X @ (v / np.linalg.norm(v))
+    c = np.empty_like(y)
+    for i in range(0, len(X), BLOCK):
+        a = y[i : i + BLOCK]
+        S = a[:, :, None] * a[:, None]
+        S -= S.max(-1, keepdims=True)
+        np.exp(S, out=S)
+        c[i : i + BLOCK] = (S * a[:, None]).sum(-1) / S.sum(-1)
+    np.sort((X @ w + c).ravel())
+
+
+def data(N: int, seed: int) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((N, n, d)), rng.integers(0, 1000, (N, n))
+
+
+def clock(function: Any, *arguments: Any) -> float:
+    start = time.perf_counter()
+    function(*arguments)
+    return time.perf_counter() - start
+
+
+def against_the_floor(N: int, repeats: int = 7) -> dict[str, Any]:
+    X, Y = data(N, 0)
+    pairs = [(clock(floor, X), clock(memorize, X, Y)) for _ in range(repeats)]
+    best_floor, best_build = (min(times) for times in zip(*pairs, strict=True))
+    return {
+        "N": N,
+        "floor s (best)": best_floor,
+        "build s (best)": best_build,
+        "ratio of best": best_build / best_floor,
+        "median ratio": float(np.median([b / f for f, b in pairs])),
+    }
+
+
+def growth(sizes: tuple[int, ...] = (2_000, 6_000, 20_000, 60_000, 200_000)) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    for N in sizes:
+        X, Y = data(N, 1)
+        rows.append({"N": N, "answers": N * n, "build s": min(clock(memorize, X, Y) for _ in range(3))})
+    slope = np.polyfit(np.log([r["N"] for r in rows]), np.log([r["build s"] for r in rows]), 1)[0]
+    rows.append({"N": "exponent", "answers": "", "build s": float(slope)})
+    return rows
+
+
+def memory(N: int) -> dict[str, Any]:
+    X, Y = data(N, 2)
+    tracemalloc.start()
+    memorize(X, Y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    size = X.nbytes + Y.nbytes
+    return {"N": N, "input MB": size / 1e6, "peak MB beyond the input": peak / 1e6, "ratio": peak / size}
+
+
+def run() -> dict[str, list[dict[str, Any]]]:
+    return {
+        "Build against the floor": [against_the_floor(20_000)],
+        "Growth of the build": growth(),
+        "Peak memory of the build": [memory(N) for N in (20_000, 100_000)],
+    }

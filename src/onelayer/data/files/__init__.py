@@ -1,0 +1,1 @@
+"""One file format, one module; `table.py` is what they read into."""

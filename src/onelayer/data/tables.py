@@ -1,0 +1,127 @@
+"""Data files for people and for the command line: read sequences and answers, write predictions."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import resources
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from onelayer.data.answers import Scope
+from onelayer.data.files import arrays, parquet, records, rows
+from onelayer.data.files.table import Table, padded, refuse, typed
+
+__all__ = ["Table", "example", "read_table", "write_answers"]
+
+READERS: dict[str, Callable[[Path], Table]] = {
+    ".jsonl": records.read,
+    ".csv": rows.read,
+    ".npz": arrays.read,
+    ".parquet": parquet.read,
+}
+
+
+def read_table(path: str | os.PathLike[str]) -> Table:
+    """Read a data file, by its ending.
+
+    .jsonl    a line per sequence: {"tokens": [...], "answers": [...]}, or "answer": ... for the whole sequence
+    .csv      a row per token: sequence, position (optional), token or x0, x1, ..., answer or sequence_answer
+    .npz      arrays X, Y (optional) and lengths (optional)
+    .parquet  list columns as in .jsonl, or the columns of .csv
+    """
+    path = Path(path)
+    reader = READERS[_ending(path)]
+    if not path.is_file():
+        raise refuse(
+            "a data file",
+            f"{path} is a folder" if path.is_dir() else f"there is no file {path}",
+            "Check the name.",
+        )
+    return reader(path)
+
+
+def write_answers(
+    path: str | os.PathLike[str] | None, table: Table, answers: Any, scope: Scope | None = None
+) -> None:
+    """Write the table's sequences with these answers, in the format of the ending; None prints JSON lines.
+
+    The file can be read again by `read_table`. It appears whole or not at all. ``scope`` is only needed for
+    vectors that have as many components as a sequence has tokens.
+    """
+    answered = _answered(table, answers, scope)
+    if path is None:
+        sys.stdout.writelines(records.lines(answered))
+        return
+    path = Path(path)
+    ending = _ending(path)
+    if not path.absolute().parent.is_dir():
+        raise refuse("a folder that exists", f"there is no folder {path.parent}", "Create it.")
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        with part.open("xb") as stream:
+            _write(answered, ending, stream)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def example(name: str) -> Path:
+    """A data file that comes with the library: "company" or "three_tokens"."""
+    folder = Path(str(resources.files("onelayer.data") / "examples"))
+    found = {path.stem: path for path in sorted(folder.glob("*.jsonl"))}
+    stem = name.removesuffix(".jsonl")
+    if stem not in found:
+        raise refuse(f"an example among {', '.join(found)}", f"{name!r} is none", "Choose one of them.")
+    return found[stem]
+
+
+def _ending(path: Path) -> str:
+    ending = path.suffix.lower()
+    if ending not in READERS:
+        raise refuse(
+            f"a file name ending in {', '.join(READERS)}",
+            f"{path.name} ends in {ending}" if ending else f"{path.name} has no ending",
+            "Convert or rename the file.",
+        )
+    return ending
+
+
+def _write(table: Table, ending: str, stream: IO[bytes]) -> None:
+    if ending == ".npz":
+        arrays.write(table, stream)
+    elif ending == ".parquet":
+        parquet.write(table, stream)
+    else:
+        lines = records.lines if ending == ".jsonl" else rows.lines
+        stream.writelines(line.encode() for line in lines(table))
+
+
+def _answered(table: Table, answers: Any, scope: Scope | None) -> Table:
+    """The table with other answers: an array or list with one answer per token, or one per sequence."""
+    rows = [row.tolist() if isinstance(row, np.ndarray | np.generic) else row for row in answers]
+    n, counts = table.X.shape[1], table.counts
+    if len(rows) != len(counts):
+        raise refuse(f"answers for {len(counts)} sequences", f"there are {len(rows)}", "Match them up.")
+    sizes = [len(row) if isinstance(row, list) else 0 for row in rows]
+    if scope is None:
+        scope = "token" if sizes in ([n] * len(rows), counts) else "sequence"
+    if scope == "sequence":
+        return replace(table, Y=typed(rows, "answers", "the answer for sequence {}".format), scope=scope)
+    for i, (size, count) in enumerate(zip(sizes, counts, strict=True)):
+        if size not in (count, n):
+            raise refuse(
+                "as many answers as tokens in each sequence",
+                f"sequence {i} has {count} tokens and {size} answers",
+                "Give one answer per token.",
+            )
+    flat = [answer for row, count in zip(rows, counts, strict=True) for answer in row[:count]]
+    Y = padded(typed(flat, "answers", "answer {} (counted over all tokens)".format), counts)
+    return replace(table, Y=Y, scope=scope)
