@@ -199,8 +199,8 @@ def test_theorem_k_runs_where_its_gap_fits(rng) -> None:
     assert -8 < model.ledger["log10_delta"] < -2
     words = [["a", "b"], ["b", "c"], ["a", "c"]]
     np.testing.assert_array_equal(memorize(words, Y, mapping="rank_one").predict(words), Y)
+    subsets = np.array([rng.choice(30, 8, replace=False) for _ in range(60)])  # few tokens, many sets of them
     with pytest.raises(onelayer.HypothesisError, match=r"\[rank_one\] needs contexts that float64 can tell apart"):
-        subsets = np.array([rng.choice(30, 8, replace=False) for _ in range(60)])  # few tokens, many sets of them
         memorize(rng.standard_normal((30, 4))[subsets], np.arange(480).reshape(60, 8), mapping="rank_one")
     with pytest.raises(onelayer.HypothesisError, match="needs the tokens of a sequence to be distinct"):
         memorize(X[:, [0, 0]], [[1, 1], [2, 2], [3, 3]], mapping="rank_one")
