@@ -260,7 +260,7 @@ def print_json(value: Any) -> None:
 def progress() -> Iterator[Any]:
     """A line on standard error that says what is going on; it leaves nothing behind."""
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=24), TimeElapsedColumn())
-    with Progress(*columns, console=err, transient=True) as bar:
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
         task = bar.add_task("starting", total=None)
         yield lambda text: bar.update(task, description=text)
 

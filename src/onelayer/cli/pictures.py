@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from onelayer.data.tables import Table as DataTable
 from onelayer.errors import HypothesisError, MissingExtraError
@@ -26,7 +27,7 @@ def summary(console: Console, model: Memory) -> None:
     for name in ("constant", "value", "meaning"):
         table.add_column(name)
     for line in model.ledger.lines:
-        table.add_row(line.name, show(line.value), line.meaning)
+        table.add_row(*map(Text, (line.name, show(line.value), line.meaning)))  # as text, not as markup
     console.print(table)
 
 
@@ -123,7 +124,7 @@ def demo(console: Console, data: DataTable, model: Memory) -> None:
         table.add_column(name)
     for word, rows in list(ambiguous.items())[:3]:
         for at, answer, company in rows:
-            table.add_row(word, company, f"{at:+.6f}", answer)
+            table.add_row(*map(Text, (word, company, f"{at:+.6f}", answer)))
     console.print(table)
     console.print("\nAll of them on a line: a digit is the word in one company and names the answer read off.")
     low, high = float(contexts.min()), float(contexts.max())

@@ -25,8 +25,10 @@ def show(console: Console, comparison: Comparison) -> None:
     table.add_row("log10 of the promised gap (delta)", *(_number(c.log10_delta) for c in columns))
     table.add_row("log10 of the gap it really has", *(_number(c.log10_gap) for c in columns))
     table.add_row("bits needed", *("" if c.bits is None else f"{c.bits:,}" for c in columns))
-    table.add_row("", *(c.note for c in columns))
     console.print(table)
+    for column in columns:
+        if column.note:
+            console.print(f"{column.name}: {column.note}", highlight=False, markup=False)
 
 
 def _number(value: float | None) -> str:

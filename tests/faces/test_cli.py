@@ -1,0 +1,137 @@
+"""The command line as a person or a machine uses it: what it prints, what it writes, how it fails."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from onelayer import load
+from onelayer.data.tables import example, read_table
+
+
+def run(*arguments, ok: int = 0, **environment) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-W", "error", "-c", "from onelayer.cli import main; main()", *map(str, arguments)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, env={"COLUMNS": "200", "PATH": "", **environment}
+    )
+    assert done.returncode == ok, done.stderr + done.stdout
+    assert "Traceback" not in done.stderr
+    assert "\x1b" not in done.stdout  # no colours where nobody looks at a terminal
+    return done
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cli") / "model"
+    printed = run("memorize", example("company"), "--out", folder).stdout
+    assert "96 of 96 answers reproduced (measured)" in printed
+    return folder
+
+
+def test_memorize_writes_a_model_that_knows_the_table(model) -> None:
+    table = read_table(example("company"))
+    assert load(model).predict(table.X).tolist() == table.Y.tolist()
+
+
+def test_memorize_speaks_json(tmp_path) -> None:
+    said = json.loads(run("memorize", example("three_tokens"), "--out", tmp_path / "m", "--json").stdout)
+    assert (said["right"], said["answers"]) == (6, 6)
+    assert {line["name"] for line in said["ledger"]} >= {
+        "beta",
+        "direction",
+        "gap",
+        "guard",
+        "parameters",
+        "bits_needed",
+    }
+
+
+def test_predict_prints_writes_and_checks(model, tmp_path) -> None:
+    lines = run("predict", model, example("company")).stdout.splitlines()
+    assert [json.loads(line) for line in lines] == list(read_table(example("company")).records())
+    run("predict", model, example("company"), "--out", tmp_path / "answers.csv")
+    assert read_table(tmp_path / "answers.csv").Y.tolist() == read_table(example("company")).Y.tolist()
+    assert "96 of 96" in run("predict", model, example("company"), "--check").stdout
+    changed = tmp_path / "changed.jsonl"
+    changed.write_text(example("company").read_text().replace('"shore"', '"sand"'))
+    assert "95 of 96" in run("predict", model, changed, "--check", ok=1).stdout
+
+
+def test_inspect_shows_and_draws(model, tmp_path) -> None:
+    shown = run("inspect", model, "--picture", tmp_path / "gaps.png").stdout
+    for words in ("attention.W_Q", "beta", "Gaps between neighbouring answers", "rounding moves it by at most"):
+        assert words in shown
+    assert (tmp_path / "gaps.png").read_bytes().startswith(b"\x89PNG")
+    assert json.loads(run("inspect", model, "--json").stdout)["parameters"] == load(model).n_parameters
+
+
+def test_plan_says_what_it_takes_or_why_not(tmp_path) -> None:
+    assert "96 answers in 32 sequences" in run("plan", example("company")).stdout
+    assert json.loads(run("plan", example("company"), "--json").stdout)["possible"] is True
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text('{"tokens": ["a", "b"], "answers": [1, 2]}\n{"tokens": ["b", "a"], "answers": [2, 3]}\n')
+    assert "impossible: [equivariance]" in run("plan", bad, ok=1).stdout
+    assert json.loads(run("plan", bad, "--json", ok=1).stdout)["possible"] is False
+
+
+def test_theorem_compares() -> None:
+    columns = json.loads(run("theorem", example("three_tokens"), "--json").stdout)["columns"]
+    published, theorem_k, ours = columns
+    assert published["log10_delta"] == pytest.approx(-978, abs=0.5)
+    assert published["log10_gap"] == pytest.approx(-258, abs=0.5)
+    assert theorem_k["log10_delta"] == pytest.approx(-5.9, abs=0.05)
+    assert "its claim holds" in published["note"]
+    assert "its claim holds" in theorem_k["note"]
+    assert ours["log10_gap"] > -3
+    table = run("theorem", example("three_tokens")).stdout
+    assert "-978.1" in table
+
+
+def test_theorem_on_words_and_on_data_it_does_not_cover(tmp_path) -> None:
+    assert "not run: too many bits or tokens" in run("theorem", example("company")).stdout
+    repeated = tmp_path / "repeated.jsonl"
+    repeated.write_text('{"tokens": ["a", "a", "b"], "answers": [1, 1, 2]}\n')
+    shown = run("theorem", repeated).stdout
+    assert "does not apply: [theorem_2] needs the tokens of a sequence to be distinct" in shown
+    assert "Add positions, or use [temperature]." in shown
+
+
+def test_demo_ends_with_a_table_and_a_picture() -> None:
+    shown = run("demo").stdout
+    assert "What attention writes beside a word" in shown
+    assert "96 of 96 answers reproduced" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("memorize", "nowhere.jsonl", "--out", "x"), "there is no file nowhere.jsonl"),
+        (("predict", "nowhere", "nowhere.jsonl"), "a onelayer bundle at nowhere"),
+        (("inspect", "nowhere"), "a onelayer bundle at nowhere"),
+        (("memorize", example("company"), "--out", "x", "--rank", "0"), "a rank of at least 1"),
+        (("memorize", example("company"), "--out", "x", "--dtype", "float16"), "float16"),
+        (("memorize", example("company"), "--out", "."), "exists"),
+    ],
+)
+def test_mistakes_are_answered_in_a_line(tmp_path, arguments, words) -> None:
+    command = [sys.executable, "-c", "from onelayer.cli import main; main()", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env={"COLUMNS": "200", "PATH": ""})
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_large_files_pass_through(tmp_path) -> None:
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "d.npz", X=rng.standard_normal((300, 5, 4)), Y=rng.integers(0, 9, (300, 5)))
+    run("memorize", tmp_path / "d.npz", "--out", tmp_path / "m", "--dtype", "float32")
+    assert "1,500 of 1,500" in run("predict", tmp_path / "m", tmp_path / "d.npz", "--check").stdout
+
+
+def test_version() -> None:
+    assert run("--version").stdout.strip() == "0.1.0"
