@@ -69,6 +69,13 @@ def test_inspect_shows_and_draws(model, tmp_path) -> None:
     assert json.loads(run("inspect", model, "--json").stdout)["parameters"] == load(model).n_parameters
 
 
+@pytest.mark.parametrize("options", [("--rank", "2"), ("--readout", "triangular")])
+def test_other_readouts_are_drawn_too(tmp_path, options) -> None:
+    run("memorize", example("company"), "--out", tmp_path / "m", *options)
+    run("inspect", tmp_path / "m", "--picture", tmp_path / "gaps.svg")
+    assert "<svg" in (tmp_path / "gaps.svg").read_text()
+
+
 def test_plan_says_what_it_takes_or_why_not(tmp_path) -> None:
     assert "96 answers in 32 sequences" in run("plan", example("company")).stdout
     assert json.loads(run("plan", example("company"), "--json").stdout)["possible"] is True

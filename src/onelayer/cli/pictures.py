@@ -15,7 +15,6 @@ from onelayer.data.tables import Table as DataTable
 from onelayer.errors import HypothesisError, MissingExtraError
 from onelayer.ledger import show
 from onelayer.memory import Memory
-from onelayer.model.fast import find_plateaus
 from onelayer.model.forward import apply_stack
 
 STRIP = 56  # columns of a number line
@@ -43,25 +42,27 @@ def shapes(console: Console, model: Memory) -> None:
     console.print(table)
 
 
-def ramp_widths(model: Memory) -> Any:
-    """The width of the ramp between neighbouring plateaus, a quarter to a half of the gap between their ids."""
+def gaps_lower(model: Memory) -> Any:
+    """Gaps between neighbouring answers, read off the weights to within a factor of two, from below.
+
+    The ramp between two plateaus is a power of two wide, between an eighth and a quarter of their gap.
+    """
     readout = model.transformer.readout
-    slopes = np.abs(readout[-3].weight) if len(readout) >= 3 else np.empty(0)
-    return 1.0 / slopes[slopes > 0].astype(np.float64)
+    slopes = readout[-3].weight if len(readout) >= 4 else np.empty(0)
+    return 4.0 / slopes[slopes > 0].astype(np.float64)
 
 
 def gap_histogram(console: Console, model: Memory) -> None:
     """How many gaps between neighbouring answers fall into each power of ten."""
-    widths = ramp_widths(model)
-    if not widths.size:
+    gaps = gaps_lower(model)
+    if not gaps.size:
         console.print("One plateau: every input gets the same answer.")
         return
-    decades = np.floor(np.log10(2 * widths)).astype(int)
-    values, counts = np.unique(decades, return_counts=True)
-    console.print("\nGaps between neighbouring answers (each bar a power of ten)")
-    for value, count in zip(values, counts, strict=True):
+    values, counts = np.unique(np.floor(np.log10(gaps)).astype(int), return_counts=True)
+    console.print("\nGaps between neighbouring answers (a bar for each power of ten)")
+    for value, count in zip(values.tolist(), counts.tolist(), strict=True):
         bar = "█" * max(1, round(40 * count / counts.max()))
-        console.print(f"  1e{value:+03d}  {bar} {count // 2 or 1:,}", highlight=False)
+        console.print(f"  1e{value:+03d}  {bar} {count:,}", highlight=False)
     guard, radius = model.ledger["guard"], model.ledger["radius_upper"]
     console.print(
         f"  an id may move by {show(guard)}; rounding moves it by at most {show(radius)}", highlight=False
@@ -76,30 +77,35 @@ def draw(model: Memory, path: Path) -> None:
         from matplotlib.figure import Figure
     except ImportError:
         raise MissingExtraError("drawing a picture", "matplotlib", "plot") from None
-    figure = Figure(figsize=(9, 6.5), layout="constrained")
-    gaps, stairs = figure.subplots(2, 1)
-    widths = ramp_widths(model)
-    gaps.hist(np.log10(2 * widths), bins=40, color="#4477aa")
+    on_a_line = model.ledger["rank"] == 1  # the readout is a function of one number, which can be drawn
+    figure = Figure(figsize=(9, 6.5 if on_a_line else 3.5), layout="constrained")
+    bars = figure.add_subplot(2 if on_a_line else 1, 1, 1)
+    gaps = gaps_lower(model)
+    if gaps.size:
+        octaves = np.arange(np.floor(np.log2(gaps.min())) - 0.5, np.log2(gaps.max()) + 1)
+        bars.hist(gaps, bins=np.exp2(octaves), color="#4477aa")
     radius = float(str(model.ledger["radius_upper"]))
-    gaps.axvline(
-        np.log10(4 * radius), color="#cc3311", label="4 × the bound on rounding: the least gap that is safe"
-    )
-    gaps.set(xlabel="log10 of the gap between neighbouring answers", ylabel="number of gaps")
-    gaps.legend(frameon=False)
-    t, y = staircase(model)
-    stairs.plot(t, y, color="#4477aa", linewidth=0.8)
-    stairs.set(xlabel="context coordinate t", ylabel="first component of the output")
+    bars.axvline(radius, color="#cc3311", label="how far rounding may move an id (a-priori bound)")
+    bars.set(xscale="log", yscale="log", ylabel="number of gaps")
+    bars.set(xlabel="gap between neighbouring answers (a bar for each power of two)")
+    bars.legend(frameon=False, loc="upper left")
+    if on_a_line:
+        t, y = staircase(model)
+        stairs = figure.add_subplot(2, 1, 2)
+        stairs.plot(t, y, color="#4477aa", linewidth=1.2)
+        stairs.set(xlabel="context coordinate t (a stretch in the middle)", ylabel="output, first component")
     figure.suptitle(f"One attention layer, {model.n_parameters:,} parameters")
     figure.savefig(path, dpi=150)
 
 
-def staircase(model: Memory, most: int = 200) -> tuple[Any, Any]:
-    """The readout as a function of its first coordinate, over the first plateaus."""
+def staircase(model: Memory, steps: int = 25) -> tuple[Any, Any]:
+    """The readout as a function of its first coordinate, over some plateaus in the middle."""
     readout = model.transformer.readout
-    found = find_plateaus(readout)
-    ends = np.array([0.0, 1.0]) if found is None else found.right[np.isfinite(found.right)][:most]
-    stop = float(ends[-1]) if ends.size else 1.0
-    t = np.linspace(float(ends[0]) - 0.05 * (stop - float(ends[0])), stop, 4000)
+    slope, bias = readout[1].weight[0], readout[1].bias
+    ends = np.sort(-bias[slope > 0] / slope[slope > 0]) if slope.any() else np.array([0.0, 1.0])
+    middle = ends[max(0, len(ends) // 2 - steps // 2) :][:steps]
+    edge = 0.02 * (middle[-1] - middle[0]) or 1.0
+    t = np.linspace(middle[0] - edge, middle[-1] + edge, 4000)
     h = np.zeros((len(t), readout[1].weight.shape[0]), model.transformer.dtype)
     h[:, 0] = t
     return t, apply_stack(readout[1:], h)[:, 0]
