@@ -83,7 +83,7 @@ def draw(model: Memory, path: Path) -> None:
     gaps = gaps_lower(model)
     if gaps.size:
         octaves = np.arange(np.floor(np.log2(gaps.min())) - 0.5, np.log2(gaps.max()) + 1)
-        bars.hist(gaps, bins=np.exp2(octaves), color="#4477aa")
+        bars.hist(gaps, bins=np.exp2(octaves).tolist(), color="#4477aa")
     radius = float(str(model.ledger["radius_upper"]))
     bars.axvline(radius, color="#cc3311", label="how far rounding may move an id (a-priori bound)")
     bars.set(xscale="log", yscale="log", ylabel="number of gaps")
