@@ -1,0 +1,209 @@
+"""Judging claims. A verdict is proved, refuted or undecided, and has no truth value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, NoReturn
+
+import numpy as np
+
+from onelayer_checker.classes import same_class
+from onelayer_checker.files import Malformed, fields, real
+from onelayer_checker.kernel import ARITHMETICS, UP, Arithmetic, Array, Ball
+from onelayer_checker.network import BLOCK, Network, run_stack
+from onelayer_checker.plateaus import recognise
+
+Outcome = Literal["proved", "refuted", "undecided"]
+FIELDS = {"memorizes": {"eps"}, "separated": {"r", "delta"}, "robust": {"radius", "eps"}}
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    outcome: Outcome
+    why: str  # for proved: the certified value; otherwise the first offending sample
+    value: float  # smallest error bound, separation, ... that was certain
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError("a verdict is proved, refuted or undecided; compare its outcome")
+
+
+@dataclass(frozen=True)
+class Data:
+    tokens: Array
+    lengths: Array
+    answers: Array
+
+
+@dataclass(frozen=True)
+class Claim:
+    type: str
+    arith: Arithmetic
+    scope: str
+    numbers: dict[str, float]
+
+    def __str__(self) -> str:
+        shown = ", ".join(f"{name}={value:.6g}" for name, value in self.numbers.items())
+        return f"{self.type} ({self.arith.name}, per {self.scope}, {shown})"
+
+
+def read_claim(entry: Any, where: str) -> Claim:
+    kind = entry.get("type") if isinstance(entry, dict) else None
+    if kind not in FIELDS:
+        raise Malformed("claim", f"{where} has the unknown type {kind!r:.40}")
+    fields(entry, {"type", "arith", "scope"} | FIELDS[kind], where)
+    if entry["arith"] not in ARITHMETICS or entry["scope"] not in ("token", "sequence"):
+        raise Malformed("claim", f"{where} has arith {entry['arith']!r:.20} and scope {entry['scope']!r:.20}")
+    numbers = {name: real(entry[name], f"{where}.{name}") for name in sorted(FIELDS[kind])}
+    if any(value < 0 for value in numbers.values()) or numbers.get("delta", 1.0) == 0:
+        raise Malformed("claim", f"{where} has a negative bound, or delta = 0")
+    return Claim(kind, ARITHMETICS[entry["arith"]], entry["scope"], numbers)
+
+
+def read_data(tensors: dict[str, Array], network: Network) -> Data:
+    """Check the data against the specification and against the network."""
+    if not {"tokens", "answers"} <= set(tensors) <= {"tokens", "answers", "lengths"}:
+        raise Malformed("data", f"data must hold tokens, answers and perhaps lengths, holds {sorted(tensors)}")
+    tokens, answers, table = tensors["tokens"], tensors["answers"], network.tensors.get("embedding.table")
+    if 0 in tokens.shape or 0 in answers.shape or answers.ndim != 2 or answers.dtype != np.float64:
+        raise Malformed("data", f"tokens have shape {tokens.shape}, answers {answers.shape} of {answers.dtype}")
+    if (table is not None) != (tokens.dtype == np.int64) or tokens.ndim != (2 if table is not None else 3):
+        raise Malformed("data", "token ids go with a table, real tokens without one")
+    if table is not None and (tokens.min() < 0 or tokens.max() >= len(table)):
+        raise Malformed("data", f"a token id is outside the table of {len(table)}")
+    N, n = tokens.shape[:2]
+    lengths = tensors.get("lengths", np.full(N, n, np.int64))
+    if lengths.dtype != np.int64 or lengths.shape != (N,) or lengths.min() < 1 or lengths.max() > n:
+        raise Malformed("data", f"lengths must be {N} whole numbers between 1 and {n}")
+    positions = network.tensors.get("embedding.positions")
+    if positions is not None and len(positions) < n:
+        raise Malformed("data", f"there are positions for {len(positions)} tokens, sequences have {n}")
+    first = network.tensors.get("embedding.lift")
+    takes = len(first) if first is not None else (network.feedforward or network.readout)[0].inputs
+    if not network.feedforward and first is None:
+        takes = network.tensors["attention.W_Q"].shape[1]
+    if table is None and tokens.shape[2] != takes:
+        raise Malformed("data", f"tokens have {tokens.shape[2]} components, the network takes {takes}")
+    if network.readout[-1].bias.shape != answers.shape[1:]:
+        raise Malformed("data", f"answers have {answers.shape[1]} components, the network gives another number")
+    return Data(tokens, lengths, answers)
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Every token that is not padding: its sequence, its place in it, and the ball of its coordinates."""
+
+    i: Array
+    k: Array
+    t: Ball  # [T, c]
+
+
+class Judge:
+    """Judges claims about one network and one data set; coordinates are computed once per arithmetic."""
+
+    def __init__(self, network: Network, data: Data, progress: Progress) -> None:
+        self.network, self.data, self.progress = network, data, progress
+        self._samples: dict[tuple[str, float], Samples] = {}
+
+    def samples(self, A: Arithmetic, radius: float = 0.0) -> Samples:
+        key = (A.name, radius)
+        if key not in self._samples:
+            valid = np.arange(self.data.tokens.shape[1]) < self.data.lengths[:, None]
+            m, r = [], []
+            for rows, t in self.network.coordinates(self.data.tokens, self.data.lengths, radius, A):
+                m.append(t.m[valid[rows]])
+                r.append(t.r[valid[rows]])
+                self.progress(rows.stop, len(valid))
+            i, k = np.nonzero(valid)
+            self._samples[key] = Samples(i, k, Ball(np.concatenate(m), np.concatenate(r)))
+        return self._samples[key]
+
+    def judge(self, claim: Claim) -> Verdict:
+        data = self.data
+        if claim.arith.name == "float32" and (self.network.dtype.itemsize != 4 or data.tokens.dtype == np.float64):
+            raise Malformed("claim", "a float32 claim needs F32 weights and F32 tokens")
+        wanted = int(data.lengths.sum()) if claim.scope == "token" else len(data.lengths)
+        if len(data.answers) != wanted:
+            raise Malformed(
+                "data", f"scope {claim.scope} needs {wanted} rows of answers, there are {len(data.answers)}"
+            )
+        if claim.type == "robust" and data.tokens.dtype == np.int64:
+            raise Malformed("claim", "robust is about real tokens")
+        samples = self.samples(claim.arith, claim.numbers.get("radius", 0.0))
+        if claim.type == "separated":
+            return _separated(claim, self.network, data, samples)
+        return _memorizes(claim, self.network, data, samples)
+
+
+def _memorizes(claim: Claim, network: Network, data: Data, samples: Samples) -> Verdict:
+    found = recognise(network.readout)
+    A, eps, worst, undecided = claim.arith, claim.numbers["eps"], 0.0, ""
+    structured = found is not None and len(found[0]) == 1  # the coordinates are what the trapezoids read
+    step = BLOCK if structured else max(1, BLOCK // max(layer.bias.size for layer in network.readout))
+    for start in range(0, len(samples.i), step):
+        rows = slice(start, start + step)
+        i, k, t = samples.i[rows], samples.k[rows], samples.t[rows]
+        wanted = data.answers[rows if claim.scope == "token" else i]
+        if structured and found is not None:
+            group = found[1].decide(t, A)
+            value, r = found[1].values[group], np.where(group < 0, np.inf, 0.0)[:, None]
+        else:
+            out = run_stack(network.readout[1:], t, A)
+            value, r = out.m, out.r
+        error = np.abs(value - wanted) * UP
+        bound = ((error + r) * UP).max(axis=1)
+        wrong = np.flatnonzero((error / UP / UP - r * UP > eps).any(axis=1))
+        if wrong.size:
+            at = int(wrong[0])
+            return Verdict(
+                "refuted", f"sequence {i[at]}, token {k[at]} answers {value[at]}, not {wanted[at]}", np.inf
+            )
+        open_ = np.flatnonzero(~(bound <= eps))
+        if open_.size and not undecided:
+            at = int(open_[0])
+            undecided = (
+                f"sequence {i[at]}, token {k[at]}: coordinates {t.m[at]} +- {t.r[at]} do not settle the answer"
+            )
+        worst = max(worst, float(bound.max()))
+    if undecided:
+        return Verdict("undecided", undecided, worst)
+    return Verdict("proved", f"{len(samples.i)} answers, largest error {worst:.6g}", worst)
+
+
+def _separated(claim: Claim, network: Network, data: Data, samples: Samples) -> Verdict:
+    i, k, low, high = samples.i, samples.k, samples.t.low, samples.t.high
+    r, delta = claim.numbers["r"], claim.numbers["delta"]
+    size = np.maximum(np.abs(low), np.abs(high)).max(axis=1)
+    if not (size <= r).all():
+        at = int(np.argmax(~(size <= r)))
+        return Verdict(
+            "undecided", f"sequence {i[at]}, token {k[at]} may have a coordinate of size {size[at]:.6g}", 0.0
+        )
+    order = np.argsort(low[:, 0], kind="stable")
+    i, k, low, high = i[order], k[order], low[order], high[order]
+    smallest = np.inf
+    left = np.arange(len(i) - 1)  # samples that still have a near neighbour further along the first coordinate
+    reached = np.maximum.accumulate(high[:, 0])
+    step = 1
+    while left.size:
+        right = left + step
+        # Along the first coordinate everything further on is at least this far away, since `low` is sorted.
+        along = low[right, 0] - reached[left] if step == 1 else low[right, 0] - high[left, 0]
+        gap = np.maximum(low[right] - high[left], low[left] - high[right]).max(axis=1)
+        gap = np.nextafter(gap, -np.inf)
+        near = np.flatnonzero(gap < delta)
+        if near.size:
+            a, b = left[near], right[near]
+            same = same_class(data, network, claim.scope, i[a], k[a], i[b], k[b])
+            if not same.all():
+                at = int(np.argmax(~same))
+                pair = f"sequence {i[a[at]]}, token {k[a[at]]} and sequence {i[b[at]]}, token {k[b[at]]}"
+                return Verdict(
+                    "undecided", f"{pair} are certainly apart only by {max(gap[near[at]], 0.0):.6g}", 0.0
+                )
+        if (gap >= delta).any():
+            smallest = min(smallest, float(gap[gap >= delta].min()))
+        left = left[(along < delta) & (right + 1 < len(i))]
+        step += 1
+    return Verdict("proved", f"{len(i)} samples, classes at least {smallest:.6g} apart", smallest)

@@ -1,0 +1,138 @@
+"""Reading a certified folder: strict JSON, hexadecimal reals, safetensors. Anything unexpected is refused."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from onelayer_checker.kernel import Array
+
+CERTIFICATE, MODEL, DATA = "certificate.json", "model.safetensors", "data.safetensors"
+MOST_TEXT, MOST_DEPTH = 1 << 20, 6
+DTYPES: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F64": np.dtype("<f8"), "I64": np.dtype("<i8")}
+_HEX = re.compile(r"-?0x[01]\.[0-9a-f]{1,13}p[+-](0|[1-9][0-9]{0,3})")
+
+
+class Malformed(Exception):
+    """The folder is not what section 1 to 3 of the specification describe; ``gate`` says which rule refused it."""
+
+    def __init__(self, gate: str, why: str) -> None:
+        self.gate = gate
+        super().__init__(f"{gate}: {why}")
+
+
+def read_folder(folder: Path) -> tuple[dict[str, Any], dict[str, Array], dict[str, Array]]:
+    """The certificate and the tensors of model and data, each file read once and compared with its digest."""
+    certificate = strict_json(read_bytes(folder / CERTIFICATE, MOST_TEXT), "certificate")
+    files: Any = certificate.get("files")
+    fields(files, {MODEL, DATA}, "files")
+    tensors = []
+    for name in (MODEL, DATA):
+        fields(files[name], {"sha256", "bytes"}, f"files.{name}")
+        content = read_bytes(folder / name)
+        size, digest = files[name]["bytes"], files[name]["sha256"]
+        if type(size) is not int or len(content) != size:
+            raise Malformed("size", f"{name} has {len(content)} bytes, the certificate says {size!r}")
+        if hashlib.sha256(content).hexdigest() != digest:
+            raise Malformed("digest", f"{name} is not the file that was certified")
+        tensors.append(parse_safetensors(content, name))
+    return certificate, tensors[0], tensors[1]
+
+
+def read_bytes(path: Path, most: int | None = None) -> bytes:
+    try:
+        if most is not None and path.stat().st_size > most:
+            raise Malformed("size", f"{path.name} has more than {most} bytes")
+        return path.read_bytes()
+    except OSError as error:
+        raise Malformed("missing", f"{path.name} cannot be read ({error.strerror})") from None
+
+
+def strict_json(content: bytes, what: str) -> dict[str, Any]:
+    """An object without duplicate keys, fractions, NaN, deep nesting or anything after it."""
+
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len({key for key, _ in items}) != len(items):
+            raise Malformed("json", f"{what} has a field twice")
+        return dict(items)
+
+    def refuse(literal: str) -> Any:
+        raise Malformed("json", f"{what} has the number {literal[:40]}; reals are hexadecimal strings")
+
+    try:
+        value = json.loads(
+            content.decode("utf-8"), object_pairs_hook=pairs, parse_float=refuse, parse_constant=refuse
+        )
+    except (ValueError, RecursionError) as error:
+        raise Malformed("json", f"{what} is not JSON ({str(error)[:80]})") from None
+    if not isinstance(value, dict) or depth(value) > MOST_DEPTH:
+        raise Malformed("json", f"{what} is not an object nested at most {MOST_DEPTH} deep")
+    return value
+
+
+def depth(value: Any) -> int:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return 0 if inner is None else 1 + max((depth(part) for part in inner), default=0)
+
+
+def fields(value: Any, names: set[str], where: str) -> None:
+    if not isinstance(value, dict) or set(value) != names:
+        found = sorted(value) if isinstance(value, dict) else type(value).__name__
+        raise Malformed("fields", f"{where} must have exactly {sorted(names)}, has {found}")
+
+
+def real(text: Any, where: str) -> float:
+    """A finite hexadecimal float in the one form that `float.hex` writes."""
+    if not isinstance(text, str) or not _HEX.fullmatch(text):
+        raise Malformed("number", f"{where} is not a hexadecimal float: {text!r:.60}")
+    try:
+        value = float.fromhex(text)
+    except OverflowError:
+        raise Malformed("number", f"{where} overflows: {text}") from None
+    if value.hex() != text:
+        raise Malformed("number", f"{where} is not in canonical form: {text}")
+    return value
+
+
+def parse_safetensors(content: bytes, name: str) -> dict[str, Array]:
+    """Tensors that cover the file exactly, in order, finite, and nothing else."""
+    size = int.from_bytes(content[:8], "little")
+    if len(content) < 8 or size > len(content) - 8 or size > 100 * MOST_TEXT:
+        raise Malformed("safetensors", f"{name} is truncated")
+    header = strict_json(content[8 : 8 + size], f"{name} header")
+    header.pop("__metadata__", None)
+    body, position, tensors = content[8 + size :], 0, {}
+    for key, entry in sorted(header.items(), key=lambda item: _start(item[1], name)):
+        fields(entry, {"dtype", "shape", "data_offsets"}, f"{name} {key}")
+        shape, (start, stop) = entry["shape"], entry["data_offsets"]
+        if (
+            entry["dtype"] not in DTYPES
+            or not isinstance(shape, list)
+            or any(type(k) is not int or k < 0 for k in shape)
+        ):
+            raise Malformed("safetensors", f"{name} {key} has an unknown dtype or shape")
+        dtype = DTYPES[entry["dtype"]]
+        count = 1
+        for k in shape:
+            count *= k  # Python integers do not overflow
+        if start != position or stop - start != count * dtype.itemsize or stop > len(body):
+            raise Malformed("safetensors", f"{name} {key} does not cover the file contiguously")
+        tensors[key] = np.frombuffer(body, dtype, count, start).reshape(shape)
+        position = stop
+        if not np.isfinite(tensors[key]).all():
+            raise Malformed("finite", f"{name} {key} holds NaN or infinity")
+    if position != len(body):
+        raise Malformed("safetensors", f"{name} has {len(body) - position} bytes that no tensor uses")
+    return tensors
+
+
+def _start(entry: Any, name: str) -> int:
+    offsets: Any = entry.get("data_offsets") if isinstance(entry, dict) else None
+    if not isinstance(offsets, list) or len(offsets) != 2 or any(type(k) is not int or k < 0 for k in offsets):
+        raise Malformed("safetensors", f"{name} has offsets {offsets!r:.60}")
+    return int(offsets[0])

@@ -1,0 +1,236 @@
+"""Balls that contain every value an arithmetic may produce.
+
+A ball (m, r) over an arithmetic A contains every value A allows (docs/certificate-v1.md, section 4), for every
+choice of points in the operands' balls. Midpoints are float64 results; radii are float64 upper bounds that also
+cover the rounding of the midpoints. Trusted: IEEE binary64 + - * / with round to nearest, matrix products evaluated
+as sums of products in any order, comparisons, sorting. No mathematical library is: exp is written out below.
+
+A radius is computed from non-negative numbers; UP covers the rounding of up to 4,000 such operations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import factorial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+U = 2.0**-53
+UP = 1.0 + 2.0**-40
+TINY = 2.0**-1000
+NORMAL = 2.0**-1022
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    name: str
+    u: float  # unit roundoff; 0 means exact
+    tiny: float  # smallest normal number: what underflow or flushing may cost an operation
+    big: float  # every intermediate value must provably stay below
+    exp_error: float  # logarithmic error of exp
+    roundings: float  # of the argument of exp
+
+
+REAL = Arithmetic("real", 0.0, 0.0, 2.0**1000, 0.0, 0.0)
+FLOAT64 = Arithmetic("float64", 2.0**-53, 2.0**-1022, 2.0**1000, 64 * 2.0**-53, 3.0)
+FLOAT32 = Arithmetic("float32", 2.0**-24, 2.0**-126, 2.0**126, 64 * 2.0**-24, 3.0)
+ARITHMETICS = {a.name: a for a in (REAL, FLOAT64, FLOAT32)}
+
+
+@dataclass(frozen=True)
+class Ball:
+    m: Array
+    r: Array
+
+    def __getitem__(self, key: Any) -> Ball:
+        return Ball(self.m[key], self.r[key])
+
+    def reshape(self, *shape: int) -> Ball:
+        return Ball(self.m.reshape(*shape), self.r.reshape(*shape))
+
+    @property
+    def low(self) -> Array:
+        return np.asarray(np.nextafter(self.m - self.r, -np.inf))
+
+    @property
+    def high(self) -> Array:
+        return np.asarray(np.nextafter(self.m + self.r, np.inf))
+
+
+def exact(x: Array) -> Ball:
+    m = np.asarray(x, np.float64)
+    return Ball(m, np.zeros_like(m))
+
+
+def gamma(k: Array | float, u: float) -> Array:
+    """At least k u / (1 - k u), the relative error of k roundings."""
+    x = np.asarray(k, np.float64) * u
+    return np.where(x < 0.25, x * (1 + 2 * x) * UP, np.inf)
+
+
+def guarded(r: Array, size: Array, A: Arithmetic) -> Array:
+    """Infinite where a value, or a partial sum below ``size``, might overflow."""
+    return np.where(size * UP < A.big, r, np.inf)
+
+
+def linear(x: Ball, W: Array, b: Array | None, A: Arithmetic) -> Ball:
+    """Encloses x W + b [T, out] for exact weights: sums of products in any order, fused or not, wider or not.
+
+    Products with zero weights are exact zeros and add without rounding; products with powers of two are exact.
+    """
+    n = W.shape[0]
+    absW = np.abs(W)
+    terms = np.count_nonzero(W, axis=0).astype(np.float64)
+    if b is None and (terms <= 1).all() and ((W == 0) | (W == 1)).all():  # columns only copy: nothing is computed
+        copied, where = terms > 0, W.argmax(axis=0)
+        flushed = 2 * A.tiny if A.tiny and bool(((x.m != 0) & (np.abs(x.m) - x.r < A.tiny)).any()) else 0.0
+        return Ball(np.where(copied, x.m[:, where], 0.0), np.where(copied, x.r[:, where] + flushed, 0.0))
+    inexact = (np.frexp(absW)[0] != 0.5) & (W != 0)
+    has_bias = np.zeros(W.shape[1]) if b is None else (b != 0).astype(np.float64)
+    adds = np.maximum(terms + has_bias - 1, 0)
+    steps = np.where(inexact.any(axis=0), adds + 1, adds)
+    steps = np.where(steps > 0, steps + 1, 0)  # a wider accumulator is rounded once more at the end
+    m = x.m @ W
+    S = np.abs(x.m) @ absW
+    R = x.r @ absW if x.r.any() else np.zeros_like(S)
+    if b is not None:
+        m = m + b
+        S = S + np.abs(b)
+    inflate = (1 + 4 * (n + 2) * U) * UP  # S and R are themselves rounded sums
+    S, R = S * inflate, R * inflate
+    reach = float((np.abs(x.m) + x.r).max(initial=0.0))
+    lost = 4 * (n + 1) * (A.tiny + NORMAL) * (2 + float(absW.max(initial=0.0)) + reach) + TINY
+    r = (R + gamma(steps, U) * S + gamma(steps, A.u) * (S + R)) * UP + np.where(terms > 0, lost, 0.0)
+    return Ball(m, guarded(r, 2 * (S + R), A))
+
+
+def dot(x: Ball, y: Ball, A: Arithmetic, extra: int = 0) -> Ball:
+    """Encloses x y [..., a, b] for balls [..., a, k] and [..., k, b], with ``extra`` further roundings."""
+    k = x.m.shape[-1]
+    ax, ay = np.abs(x.m), np.abs(y.m)
+    product = np.multiply if k == 1 else np.matmul  # [..., a, 1] times [..., 1, b] broadcasts
+    m, S = product(x.m, y.m), product(ax, ay)
+    R = product(x.r, (ay + y.r) * UP)
+    R += product(ax, y.r)
+    inflate = (1 + 4 * (k + 2) * U) * UP
+    reach = float((ax + x.r).max(initial=0.0)) + float((ay + y.r).max(initial=0.0))
+    lost = 4 * (k + 1 + extra) * (A.tiny + NORMAL) * (2 + reach) + TINY
+    own, model = float(gamma(k + 2, U)), float(gamma(k + 2 + extra, A.u))
+    # r = (R + own S + model (S + R)) and the overflow guard on S + R, all inflated
+    largest = float(S.max(initial=0.0)) + float(R.max(initial=0.0))
+    S *= (own + model) * inflate * UP
+    R *= (1 + model) * inflate * UP
+    S += R
+    S += lost
+    return Ball(m, S if 4 * largest < A.big else np.full_like(S, np.inf))
+
+
+def add(x: Ball, y: Ball, A: Arithmetic) -> Ball:
+    """Encloses x + y; adding an exact zero changes nothing."""
+    m = x.m + y.m
+    R = (x.r + y.r) * UP
+    size = (np.abs(m) + R) * UP
+    r = (R + U * np.abs(m) + A.u * size) * UP + (4 * A.tiny + TINY)
+    r = np.where((y.m == 0) & (y.r == 0), x.r, np.where((x.m == 0) & (x.r == 0), y.r, r))
+    return Ball(m, guarded(r, size, A))
+
+
+def relu(x: Ball) -> Ball:
+    """Encloses max(x, 0), which is exact: a ball that is nowhere positive becomes exactly 0."""
+    return Ball(np.maximum(x.m, 0.0), np.maximum(np.minimum(x.m, 0.0) + x.r, 0.0) * UP)
+
+
+# ln 2 in two words: k * LN2_HIGH is exact for |k| < 2^15. Taylor coefficients of exp, rounded once.
+LN2_HIGH = float.fromhex("0x1.62e42fefa0000p-1")
+LN2_LOW = float.fromhex("0x1.cf79abc9e3b39p-40")
+INVERSE_LN2 = float.fromhex("0x1.71547652b82fep+0")
+TAYLOR = tuple(1.0 / factorial(i) for i in range(14))
+EXP_U = 8 * U
+
+
+def exp_nonpositive(t: Array) -> Array:
+    """exp(t) for t <= 0 with relative error at most 8 u for t >= -700, and 0 below (off by less than 2^-1009)."""
+    x = np.maximum(t, -700.0)
+    k = np.rint(x * INVERSE_LN2)
+    x -= k * LN2_HIGH
+    x -= k * LN2_LOW
+    p = np.full_like(x, TAYLOR[13])
+    for c in TAYLOR[12::-1]:
+        p *= x
+        p += c
+    exponent = k.astype(np.int64)
+    exponent += 1023
+    exponent <<= 52
+    p *= exponent.view(np.float64)
+    p[t < -700.0] = 0.0
+    return p
+
+
+def softmax(x: Ball, visible: Array | None, A: Arithmetic) -> Ball:
+    """Encloses the softmax over the last axis; weights of invisible entries are exactly 0.
+
+    With L_k the total perturbation of the k-th exponent, sum_j p_j e^(L_j) lies within e^(+-E), where E = sum_j p_j
+    (L_j + L_j^2) while all L_j <= 1 (e^x - 1 <= x + x^2); so log p_k moves by at most L_k + E plus roundings.
+    """
+    n = x.m.shape[-1]
+    m = x.m if visible is None else np.where(visible, x.m, -np.inf)
+    t = m - m.max(axis=-1, keepdims=True)
+    p = exp_nonpositive(t)
+    p /= p.sum(axis=-1, keepdims=True)
+    radius = x.r if visible is None else np.where(visible, x.r, 0.0)
+    L = (
+        t * -(2 * U + 2 * A.roundings * A.u)
+        if visible is None
+        else np.where(visible, t, 0.0) * -(2 * U + 2 * A.roundings * A.u)
+    )
+    L += radius
+    L += 4 * A.roundings * A.u * radius.max(axis=-1, keepdims=True) + (2 * EXP_U + A.exp_error)
+    L *= UP
+    v = np.minimum(L, 1e3)
+    v += v * v
+    v *= p
+    E = v.sum(axis=-1, keepdims=True) * (1 + 8 * n * U) * UP
+    g = float(2 * gamma(n + 4, U) + gamma(2 * n + 8, A.u))
+    np.add(L, E + g, out=v)
+    v *= UP
+    wide = (v > 1) if visible is None else (v > 1) & visible
+    r = v * v
+    r += v
+    r *= p
+    r *= UP * UP
+    lost = 8 * n * (A.tiny + TINY)
+    r += lost
+    if wide.any():
+        rows = wide.any(axis=-1)
+        seen = np.ones_like(wide) if visible is None else np.broadcast_to(visible, wide.shape)
+        r[rows] = _softmax_of_wide(t[rows], L[rows], p[rows], seen[rows], g) + lost
+    return Ball(p, r if visible is None else np.where(visible, r, 0.0))
+
+
+def _softmax_of_wide(t: Array, L: Array, p: Array, visible: Array, g: float) -> Array:
+    """Radius of p from p_k = 1 / (1 + sum_(j != k) e^(t_j - t_k)), the extremes of each exponent taken."""
+    n = t.shape[-1]
+    t, L = np.where(visible, t, -1e6), np.where(visible, np.minimum(L, 1e5), 0.0)
+    others = ~np.eye(n, dtype=bool) & visible[:, None, :]
+    least = (t - L)[:, None, :] - (t + L)[:, :, None]
+    most = (t + L)[:, None, :] - (t - L)[:, :, None]
+    low = np.where(others, _exp_lower(least * (1 + 8 * np.sign(least) * -U) - TINY), 0.0).sum(axis=-1)
+    high = np.where(others, _exp_upper(most * (1 + 8 * np.sign(most) * U) + TINY), 0.0).sum(axis=-1)
+    slack = (1 + 8 * n * U) * UP
+    p_high = np.minimum(1.0 / (1.0 + low / slack) * slack, 1.0) * (1 + 2 * g) * UP
+    p_low = 1.0 / ((1.0 + high * slack) * slack) * (1 - 2 * g) / UP
+    return np.asarray(np.maximum(np.maximum(p_high - p, p - p_low), 0.0) * UP + TINY)
+
+
+def _exp_upper(d: Array) -> Array:
+    e = exp_nonpositive(-np.abs(d))
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.where(d <= 0, e * (1 + 32 * U) + TINY, 1.0 / (e * (1 - 32 * U)) * (1 + 8 * U)))
+
+
+def _exp_lower(d: Array) -> Array:
+    e = exp_nonpositive(-np.abs(d))
+    return np.asarray(np.where(d <= 0, e * (1 - 32 * U), 1.0 / (e * (1 + 32 * U) + TINY) * (1 - 8 * U)))

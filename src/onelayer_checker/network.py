@@ -1,0 +1,186 @@
+"""The graph `one-layer/1` over balls: from tokens to coordinates, and from coordinates to answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from onelayer_checker.files import Malformed
+from onelayer_checker.kernel import Arithmetic, Array, Ball, add, dot, exact, linear, relu, softmax
+
+#: Numbers of scratch in one block of sequences: (sequence, query, key).
+BLOCK = 1 << 17
+
+
+@dataclass(frozen=True)
+class Layer:
+    """y = x W + b; a block-diagonal W is kept as [groups, inputs, outputs]."""
+
+    weight: Array
+    bias: Array
+
+    @property
+    def inputs(self) -> int:
+        return int(self.weight.shape[0] if self.weight.ndim == 2 else self.weight.shape[0] * self.weight.shape[1])
+
+    def apply(self, x: Ball, A: Arithmetic) -> Ball:
+        if self.weight.ndim == 2:
+            return linear(x, self.weight, self.bias, A)
+        groups, inputs, outputs = self.weight.shape
+        parts = []
+        for o in range(outputs):  # each output of a group is a short dot product
+            weight = self.weight[:, :, o]
+            split = x.reshape(-1, groups, inputs)
+            product = Ball(split.m * weight, split.r * np.abs(weight))
+            parts.append(_sum(product, weight, self.bias.reshape(groups, outputs)[:, o], A))
+        m, r = (np.stack(a, axis=-1).reshape(len(x.m), -1) for a in ([p.m for p in parts], [p.r for p in parts]))
+        return Ball(m, r)
+
+
+def _sum(product: Ball, weight: Array, bias: Array, A: Arithmetic) -> Ball:
+    """A group's products and bias added up: each group as a product with ones, its weights' rounding included."""
+    ones = np.ones((product.m.shape[-1], 1))
+    flat = product.reshape(-1, product.m.shape[-1])
+    rounding = A.u + 2.0**-53
+    inexact = np.frexp(np.abs(weight))[0] != 0.5
+    slack = np.where(inexact & (weight != 0), np.abs(product.m) * rounding, 0.0) + 4 * (A.tiny + 2.0**-1022)
+    total = linear(
+        Ball(flat.m, (flat.r * (1 + 2 * rounding) + slack.reshape(flat.m.shape)) * (1 + 2.0**-40)), ones, None, A
+    )
+    return add(total.reshape(*product.m.shape[:-1]), exact(np.broadcast_to(bias, product.m.shape[:-1])), A)
+
+
+@dataclass(frozen=True)
+class Network:
+    tensors: dict[str, Array]  # float64 copies of the weights
+    dtype: np.dtype
+    feedforward: tuple[Layer, ...]
+    readout: tuple[Layer, ...]
+
+    def coordinates(
+        self, tokens: Array, lengths: Array, radius: float, A: Arithmetic
+    ) -> Iterator[tuple[slice, Ball]]:
+        """Balls of t for all tokens [N, n, c], block by block; tokens are known up to ``radius``."""
+        n = tokens.shape[1]
+        step = max(1, BLOCK // (n * n + n * self.tensors["attention.W_Q"].shape[1]))
+        for start in range(0, len(tokens), step):
+            rows = slice(start, min(start + step, len(tokens)))
+            z = self.attend(self.embed(tokens[rows], radius, A), n, lengths[rows], A)
+            t = relu(self.readout[0].apply(z, A))
+            yield rows, t.reshape(-1, n, t.m.shape[-1])
+
+    def embed(self, tokens: Array, radius: float, A: Arithmetic) -> Ball:
+        """The residual stream before attention, [tokens, width]."""
+        T, n = self.tensors, tokens.shape[1]
+        if "embedding.table" in T:
+            h = exact(T["embedding.table"][tokens].reshape(tokens.size, -1))
+        else:
+            x = tokens.reshape(-1, tokens.shape[2]).astype(np.float64)
+            h = Ball(x, np.full_like(x, radius))
+            if "embedding.lift" in T:
+                h = linear(h, T["embedding.lift"], None, A)
+        if "embedding.bias" in T:
+            h = add(h, exact(np.broadcast_to(T["embedding.bias"], h.m.shape)), A)
+        if "embedding.positions" in T:
+            places = np.tile(T["embedding.positions"][:n], (len(tokens), 1))
+            h = add(h, exact(places), A)
+        return run_stack(self.feedforward, h, A) if self.feedforward else h
+
+    def attend(self, h: Ball, n: int, lengths: Array, A: Arithmetic) -> Ball:
+        """h + (softmax of the logits, averaging the values) W_O, [tokens, width]."""
+        T = self.tensors
+        columns = np.concatenate([T[f"attention.W_{name}"][0] for name in "QKV"], axis=1)
+        read = linear(h, columns, None, A)
+        q, k, v = (
+            read[:, a : a + columns.shape[1] // 3] for a in range(0, columns.shape[1], columns.shape[1] // 3)
+        )
+        q, k = (self._bias(x, f"attention.b_{name}", A) for x, name in ((q, "Q"), (k, "K")))
+        q, k, v = (x.reshape(-1, n, x.m.shape[-1]) for x in (q, k, v))
+        logits = dot(q, Ball(k.m.swapaxes(1, 2), k.r.swapaxes(1, 2)), A)
+        visible = None if (lengths == n).all() else (np.arange(n) < lengths[:, None])[:, None, :]
+        averages = dot(softmax(logits, visible, A), v, A, extra=4)
+        update = linear(averages.reshape(-1, v.m.shape[-1]), T["attention.W_O"][0], None, A)
+        return add(h, update, A)
+
+    def _bias(self, x: Ball, name: str, A: Arithmetic) -> Ball:
+        if name not in self.tensors:
+            return x
+        return add(x, exact(np.broadcast_to(self.tensors[name][0], x.m.shape)), A)
+
+
+def run_stack(layers: tuple[Layer, ...], x: Ball, A: Arithmetic) -> Ball:
+    for i, layer in enumerate(layers):
+        x = layer.apply(x, A)
+        if i + 1 < len(layers):
+            x = relu(x)
+    return x
+
+
+def build(tensors: dict[str, Array]) -> Network:
+    """Check names, dtypes and shapes of the weights against the template."""
+    known = {"embedding.lift", "embedding.table", "embedding.bias", "embedding.positions"}
+    known |= {f"attention.{name}" for name in ("W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K")}
+    layers: dict[str, list[Layer]] = {"feedforward": [], "readout": []}
+    for stack, found in layers.items():
+        while f"{stack}.{len(found)}.weight" in tensors:
+            names = [f"{stack}.{len(found)}.{part}" for part in ("weight", "bias")]
+            known |= set(names)
+            if names[1] not in tensors:
+                raise Malformed("graph", f"{names[1]} is missing")
+            found.append(Layer(*(tensors[name].astype(np.float64) for name in names)))
+    dtypes = {a.dtype for a in tensors.values()}
+    if len(dtypes) != 1 or not dtypes <= {np.dtype("<f4"), np.dtype("<f8")}:
+        raise Malformed("graph", f"weights must be all F32 or all F64, found {sorted(map(str, dtypes))}")
+    if set(tensors) - known:
+        raise Malformed("graph", f"unknown tensors {sorted(set(tensors) - known)[:5]}")
+    wide = {name: a.astype(np.float64) for name, a in tensors.items()}
+    network = Network(wide, dtypes.pop(), tuple(layers["feedforward"]), tuple(layers["readout"]))
+    _check_shapes(network)
+    return network
+
+
+def _check_shapes(network: Network) -> None:
+    T = network.tensors
+    for name in ("W_Q", "W_K", "W_V", "W_O"):
+        if f"attention.{name}" not in T:
+            raise Malformed("graph", f"attention.{name} is missing")
+    shape = T["attention.W_Q"].shape
+    if len(shape) != 3 or shape[0] != 1 or 0 in shape:
+        raise Malformed("graph", f"attention.W_Q has shape {shape}, expected [1, width, s]")
+    _, w, s = shape
+    expected = {"W_K": (1, w, s), "W_V": (1, w, s), "W_O": (1, s, w), "b_Q": (1, s), "b_K": (1, s)}
+    for name, wanted in expected.items():
+        if f"attention.{name}" in T and T[f"attention.{name}"].shape != wanted:
+            raise Malformed(
+                "graph", f"attention.{name} has shape {T[f'attention.{name}'].shape}, expected {wanted}"
+            )
+    if "embedding.lift" in T and "embedding.table" in T:
+        raise Malformed("graph", "there is both a lift and a table")
+    source = T.get("embedding.lift", T.get("embedding.table"))
+    lifted = None
+    if source is not None:
+        if source.ndim != 2:
+            raise Malformed("graph", "the embedding must have two axes")
+        lifted = source.shape[1]
+    for name, axes in (("bias", 1), ("positions", 2)):
+        array = T.get(f"embedding.{name}")
+        if array is not None and (lifted is None or array.ndim != axes or array.shape[-1] != lifted):
+            raise Malformed("graph", f"embedding.{name} does not fit the embedding")
+    before = _check_stack("feedforward", network.feedforward, lifted)
+    if before not in (None, w):
+        raise Malformed("graph", f"attention takes width {w}, the layers before it give {before}")
+    if len(network.readout) < 2 or network.readout[0].weight.ndim != 2:
+        raise Malformed("graph", "the readout needs a full first layer and at least one more")
+    _check_stack("readout", network.readout, w)
+
+
+def _check_stack(name: str, layers: tuple[Layer, ...], width: int | None) -> int | None:
+    for i, layer in enumerate(layers):
+        if layer.weight.ndim not in (2, 3) or 0 in layer.weight.shape or width not in (None, layer.inputs):
+            raise Malformed("graph", f"{name}.{i}.weight has shape {layer.weight.shape} after width {width}")
+        width = layer.weight.shape[-1] * (layer.weight.shape[0] if layer.weight.ndim == 3 else 1)
+        if layer.bias.shape != (width,):
+            raise Malformed("graph", f"{name}.{i}.bias has shape {layer.bias.shape}, expected ({width},)")
+    return width
