@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from onelayer.certify.certificate import Certificate, certify
 from onelayer.constructions.contexts.boltzmann import boltzmann
 from onelayer.constructions.memorization import memorize
 from onelayer.errors import HypothesisError
@@ -11,12 +12,14 @@ from onelayer.planning import Plan, plan
 
 __version__ = "0.1.0"
 __all__ = [
+    "Certificate",
     "HypothesisError",
     "Memory",
     "OneLayerMemorizer",
     "Plan",
     "__version__",
     "boltzmann",
+    "certify",
     "load",
     "memorize",
     "plan",

@@ -11,8 +11,7 @@ import numpy as np
 from onelayer_checker.classes import same_class
 from onelayer_checker.files import Malformed, fields, real
 from onelayer_checker.kernel import ARITHMETICS, UP, Arithmetic, Array, Ball
-from onelayer_checker.network import BLOCK, Network, run_stack
-from onelayer_checker.plateaus import recognise
+from onelayer_checker.network import BLOCK, Network
 
 Outcome = Literal["proved", "refuted", "undecided"]
 FIELDS = {"memorizes": {"eps"}, "separated": {"r", "delta"}, "robust": {"radius", "eps"}}
@@ -80,12 +79,15 @@ def read_data(tensors: dict[str, Array], network: Network) -> Data:
     if positions is not None and len(positions) < n:
         raise Malformed("data", f"there are positions for {len(positions)} tokens, sequences have {n}")
     first = network.tensors.get("embedding.lift")
-    takes = len(first) if first is not None else (network.feedforward or network.readout)[0].inputs
-    if not network.feedforward and first is None:
+    if first is not None:
+        takes = len(first)
+    elif network.feedforward.layers:
+        takes = network.feedforward.layers[0].inputs
+    else:
         takes = network.tensors["attention.W_Q"].shape[1]
     if table is None and tokens.shape[2] != takes:
         raise Malformed("data", f"tokens have {tokens.shape[2]} components, the network takes {takes}")
-    if network.readout[-1].bias.shape != answers.shape[1:]:
+    if network.readout.layers[-1].bias.shape != answers.shape[1:]:
         raise Malformed("data", f"answers have {answers.shape[1]} components, the network gives another number")
     return Data(tokens, lengths, answers)
 
@@ -137,20 +139,14 @@ class Judge:
 
 
 def _memorizes(claim: Claim, network: Network, data: Data, samples: Samples) -> Verdict:
-    found = recognise(network.readout)
     A, eps, worst, undecided = claim.arith, claim.numbers["eps"], 0.0, ""
-    structured = found is not None and len(found[0]) == 1  # the coordinates are what the trapezoids read
-    step = BLOCK if structured else max(1, BLOCK // max(layer.bias.size for layer in network.readout))
+    step = max(1, BLOCK // network.readout.widest)
     for start in range(0, len(samples.i), step):
         rows = slice(start, start + step)
         i, k, t = samples.i[rows], samples.k[rows], samples.t[rows]
         wanted = data.answers[rows if claim.scope == "token" else i]
-        if structured and found is not None:
-            group = found[1].decide(t, A)
-            value, r = found[1].values[group], np.where(group < 0, np.inf, 0.0)[:, None]
-        else:
-            out = run_stack(network.readout[1:], t, A)
-            value, r = out.m, out.r
+        out = network.readout.apply(t, A)
+        value, r = out.m, out.r
         error = np.abs(value - wanted) * UP
         bound = ((error + r) * UP).max(axis=1)
         wrong = np.flatnonzero((error / UP / UP - r * UP > eps).any(axis=1))
@@ -183,15 +179,10 @@ def _separated(claim: Claim, network: Network, data: Data, samples: Samples) -> 
     order = np.argsort(low[:, 0], kind="stable")
     i, k, low, high = i[order], k[order], low[order], high[order]
     smallest = np.inf
-    left = np.arange(len(i) - 1)  # samples that still have a near neighbour further along the first coordinate
-    reached = np.maximum.accumulate(high[:, 0])
-    step = 1
+    left, step = np.arange(len(i) - 1), 1  # samples that still have a near neighbour further along the order
     while left.size:
         right = left + step
-        # Along the first coordinate everything further on is at least this far away, since `low` is sorted.
-        along = low[right, 0] - reached[left] if step == 1 else low[right, 0] - high[left, 0]
-        gap = np.maximum(low[right] - high[left], low[left] - high[right]).max(axis=1)
-        gap = np.nextafter(gap, -np.inf)
+        gap = np.nextafter(np.maximum(low[right] - high[left], low[left] - high[right]).max(axis=1), -np.inf)
         near = np.flatnonzero(gap < delta)
         if near.size:
             a, b = left[near], right[near]
@@ -202,8 +193,9 @@ def _separated(claim: Claim, network: Network, data: Data, samples: Samples) -> 
                 return Verdict(
                     "undecided", f"{pair} are certainly apart only by {max(gap[near[at]], 0.0):.6g}", 0.0
                 )
-        if (gap >= delta).any():
-            smallest = min(smallest, float(gap[gap >= delta].min()))
-        left = left[(along < delta) & (right + 1 < len(i))]
-        step += 1
-    return Verdict("proved", f"{len(i)} samples, classes at least {smallest:.6g} apart", smallest)
+        smallest = min(smallest, float(gap.min(where=gap >= delta, initial=np.inf)))
+        # `low` is sorted along the first coordinate: what comes later is at least as far away there.
+        onward = (low[right, 0] - high[left, 0] < delta) & (right + 1 < len(i))
+        left, step = left[onward], step + 1
+    certain = smallest if low.shape[1] == 1 else delta  # in one coordinate, neighbours are all there is to look at
+    return Verdict("proved", f"{len(i)} samples, classes at least {certain:.6g} apart", certain)

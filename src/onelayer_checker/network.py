@@ -9,55 +9,20 @@ import numpy as np
 
 from onelayer_checker.files import Malformed
 from onelayer_checker.kernel import Arithmetic, Array, Ball, add, dot, exact, linear, relu, softmax
+from onelayer_checker.layers import Layer
+from onelayer_checker.plateaus import Stack
 
 #: Numbers of scratch in one block of sequences: (sequence, query, key).
 BLOCK = 1 << 17
 
 
 @dataclass(frozen=True)
-class Layer:
-    """y = x W + b; a block-diagonal W is kept as [groups, inputs, outputs]."""
-
-    weight: Array
-    bias: Array
-
-    @property
-    def inputs(self) -> int:
-        return int(self.weight.shape[0] if self.weight.ndim == 2 else self.weight.shape[0] * self.weight.shape[1])
-
-    def apply(self, x: Ball, A: Arithmetic) -> Ball:
-        if self.weight.ndim == 2:
-            return linear(x, self.weight, self.bias, A)
-        groups, inputs, outputs = self.weight.shape
-        parts = []
-        for o in range(outputs):  # each output of a group is a short dot product
-            weight = self.weight[:, :, o]
-            split = x.reshape(-1, groups, inputs)
-            product = Ball(split.m * weight, split.r * np.abs(weight))
-            parts.append(_sum(product, weight, self.bias.reshape(groups, outputs)[:, o], A))
-        m, r = (np.stack(a, axis=-1).reshape(len(x.m), -1) for a in ([p.m for p in parts], [p.r for p in parts]))
-        return Ball(m, r)
-
-
-def _sum(product: Ball, weight: Array, bias: Array, A: Arithmetic) -> Ball:
-    """A group's products and bias added up: each group as a product with ones, its weights' rounding included."""
-    ones = np.ones((product.m.shape[-1], 1))
-    flat = product.reshape(-1, product.m.shape[-1])
-    rounding = A.u + 2.0**-53
-    inexact = np.frexp(np.abs(weight))[0] != 0.5
-    slack = np.where(inexact & (weight != 0), np.abs(product.m) * rounding, 0.0) + 4 * (A.tiny + 2.0**-1022)
-    total = linear(
-        Ball(flat.m, (flat.r * (1 + 2 * rounding) + slack.reshape(flat.m.shape)) * (1 + 2.0**-40)), ones, None, A
-    )
-    return add(total.reshape(*product.m.shape[:-1]), exact(np.broadcast_to(bias, product.m.shape[:-1])), A)
-
-
-@dataclass(frozen=True)
 class Network:
     tensors: dict[str, Array]  # float64 copies of the weights
     dtype: np.dtype
-    feedforward: tuple[Layer, ...]
-    readout: tuple[Layer, ...]
+    feedforward: Stack
+    bottleneck: Layer  # readout.0, whose output after ReLU are the coordinates
+    readout: Stack  # the rest of it
 
     def coordinates(
         self, tokens: Array, lengths: Array, radius: float, A: Arithmetic
@@ -68,7 +33,7 @@ class Network:
         for start in range(0, len(tokens), step):
             rows = slice(start, min(start + step, len(tokens)))
             z = self.attend(self.embed(tokens[rows], radius, A), n, lengths[rows], A)
-            t = relu(self.readout[0].apply(z, A))
+            t = relu(self.bottleneck.apply(z, A))
             yield rows, t.reshape(-1, n, t.m.shape[-1])
 
     def embed(self, tokens: Array, radius: float, A: Arithmetic) -> Ball:
@@ -86,7 +51,7 @@ class Network:
         if "embedding.positions" in T:
             places = np.tile(T["embedding.positions"][:n], (len(tokens), 1))
             h = add(h, exact(places), A)
-        return run_stack(self.feedforward, h, A) if self.feedforward else h
+        return self.feedforward.apply(h, A) if self.feedforward.layers else h
 
     def attend(self, h: Ball, n: int, lengths: Array, A: Arithmetic) -> Ball:
         """h + (softmax of the logits, averaging the values) W_O, [tokens, width]."""
@@ -110,14 +75,6 @@ class Network:
         return add(x, exact(np.broadcast_to(self.tensors[name][0], x.m.shape)), A)
 
 
-def run_stack(layers: tuple[Layer, ...], x: Ball, A: Arithmetic) -> Ball:
-    for i, layer in enumerate(layers):
-        x = layer.apply(x, A)
-        if i + 1 < len(layers):
-            x = relu(x)
-    return x
-
-
 def build(tensors: dict[str, Array]) -> Network:
     """Check names, dtypes and shapes of the weights against the template."""
     known = {"embedding.lift", "embedding.table", "embedding.bias", "embedding.positions"}
@@ -136,13 +93,12 @@ def build(tensors: dict[str, Array]) -> Network:
     if set(tensors) - known:
         raise Malformed("graph", f"unknown tensors {sorted(set(tensors) - known)[:5]}")
     wide = {name: a.astype(np.float64) for name, a in tensors.items()}
-    network = Network(wide, dtypes.pop(), tuple(layers["feedforward"]), tuple(layers["readout"]))
-    _check_shapes(network)
-    return network
+    _check_shapes(wide, layers)
+    first, *rest = layers["readout"]
+    return Network(wide, dtypes.pop(), Stack.of(layers["feedforward"]), first, Stack.of(rest))
 
 
-def _check_shapes(network: Network) -> None:
-    T = network.tensors
+def _check_shapes(T: dict[str, Array], layers: dict[str, list[Layer]]) -> None:
     for name in ("W_Q", "W_K", "W_V", "W_O"):
         if f"attention.{name}" not in T:
             raise Malformed("graph", f"attention.{name} is missing")
@@ -168,15 +124,15 @@ def _check_shapes(network: Network) -> None:
         array = T.get(f"embedding.{name}")
         if array is not None and (lifted is None or array.ndim != axes or array.shape[-1] != lifted):
             raise Malformed("graph", f"embedding.{name} does not fit the embedding")
-    before = _check_stack("feedforward", network.feedforward, lifted)
+    before = _check_stack("feedforward", layers["feedforward"], lifted)
     if before not in (None, w):
         raise Malformed("graph", f"attention takes width {w}, the layers before it give {before}")
-    if len(network.readout) < 2 or network.readout[0].weight.ndim != 2:
+    if len(layers["readout"]) < 2 or layers["readout"][0].weight.ndim != 2:
         raise Malformed("graph", "the readout needs a full first layer and at least one more")
-    _check_stack("readout", network.readout, w)
+    _check_stack("readout", layers["readout"], w)
 
 
-def _check_stack(name: str, layers: tuple[Layer, ...], width: int | None) -> int | None:
+def _check_stack(name: str, layers: list[Layer], width: int | None) -> int | None:
     for i, layer in enumerate(layers):
         if layer.weight.ndim not in (2, 3) or 0 in layer.weight.shape or width not in (None, layer.inputs):
             raise Malformed("graph", f"{name}.{i}.weight has shape {layer.weight.shape} after width {width}")

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from onelayer_checker.kernel import Arithmetic, Array, Ball
-from onelayer_checker.network import Layer
+from onelayer_checker.kernel import Arithmetic, Array, Ball, relu
+from onelayer_checker.layers import Layer, run_stack
 
 #: Groups looked at for one token; a token in a more crowded place stays undecided.
 CROWD = 4096
@@ -63,11 +63,35 @@ class Plateaus:
         return np.where(certain, group, -1)
 
 
-def recognise(layers: tuple[Layer, ...]) -> tuple[tuple[Layer, ...], Plateaus] | None:
-    """The layers before the trapezoids, and the trapezoids; None if the stack is of another kind."""
-    if len(layers) < 3:
-        return None
-    *head, units, group, values = layers
+@dataclass(frozen=True)
+class Stack:
+    """Layers with ReLU between them; ``plateaus`` replaces the last three where it could be recognised."""
+
+    layers: tuple[Layer, ...]
+    plateaus: Plateaus | None
+
+    @staticmethod
+    def of(layers: list[Layer]) -> Stack:
+        return Stack(tuple(layers), recognise(layers[-3:]) if len(layers) >= 3 else None)
+
+    def apply(self, x: Ball, A: Arithmetic) -> Ball:
+        """Encloses the stack's value: exactly a stored one where that is certain, else by the dense evaluation."""
+        if self.plateaus is None:
+            return run_stack(self.layers, x, A)
+        for layer in self.layers[:-3]:
+            x = relu(layer.apply(x, A))
+        group = self.plateaus.decide(x, A)
+        r = np.where(group < 0, np.inf, 0.0)[:, None]
+        return Ball(self.plateaus.values[group], np.broadcast_to(r, (len(group), self.plateaus.values.shape[1])))
+
+    @property
+    def widest(self) -> int:
+        return 1 if self.plateaus is not None else max(layer.bias.size for layer in self.layers)
+
+
+def recognise(layers: list[Layer]) -> Plateaus | None:
+    """Three layers that make up trapezoids; None if they are of another kind."""
+    units, group, values = layers
     if units.weight.ndim != 2 or group.weight.ndim != 3 or values.weight.ndim != 2 or values.bias.any():
         return None
     (c, width), (K, size, outputs) = units.weight.shape, group.weight.shape
@@ -102,4 +126,4 @@ def recognise(layers: tuple[Layer, ...]) -> tuple[tuple[Layer, ...], Plateaus] |
     biases = np.abs(b[b != 0])
     largest = float(max(np.abs(units.weight).max(), biases.max(initial=0.0), 1.0))
     smallest = float(biases.min(initial=1.0))
-    return tuple(head), Plateaus(on_low, on_high, off_low, off_high, values.weight, largest, smallest)
+    return Plateaus(on_low, on_high, off_low, off_high, values.weight, largest, smallest)

@@ -14,6 +14,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from onelayer import __version__
+from onelayer.certify.certificate import certify
+from onelayer.certify.explain import explain as explain_folder
 from onelayer.cli import pictures, theorem_table
 from onelayer.comparison import compare
 from onelayer.constructions.memorization import memorize as memorize_data
@@ -23,6 +25,7 @@ from onelayer.errors import HypothesisError, MissingExtraError
 from onelayer.export.bundle import load, save
 from onelayer.memory import Memory
 from onelayer.planning import plan as plan_data
+from onelayer_checker.__main__ import EXITS, check
 
 app = typer.Typer(
     name="onelayer",
@@ -58,6 +61,7 @@ def memorize(
     positions: Positions = False,
     seed: Seed = 0,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the folder if it holds a model.")] = False,
+    certificate: Annotated[bool, typer.Option(help="Write a certificate beside the weights.")] = True,
     as_json: AsJson = False,
 ) -> None:
     """Compile sequences and answers into a one-layer model, and check every answer."""
@@ -86,14 +90,21 @@ def memorize(
         )
         step("checking every answer")
         right, total = recall(model, table)
+        proof = None
+        if certificate and right == total:
+            step("certifying")
+            proof = certify(model, table.X, answers_of(table, data), table.lengths)
         step("writing")
-        save(out_dir, model, overwrite=overwrite)
+        save(out_dir, model, certificate=proof, overwrite=overwrite)
+    claims = [] if proof is None else list(proof.verdicts)
     if as_json:
-        print_json({"model": str(out_dir), "right": right, "answers": total, "ledger": model.ledger.to_json()})
+        said = {"model": str(out_dir), "right": right, "answers": total, "claims": claims}
+        print_json({**said, "ledger": model.ledger.to_json()})
     else:
         out.print(f"{table.source}")
         pictures.summary(out, model)
         out.print(f"[bold]{right:,} of {total:,} answers reproduced[/bold] (measured). Written to {out_dir}")
+        out.print(f"{len(claims)} claims certified; `onelayer verify {out_dir}` has them decided anew.")
     if right != total:
         raise typer.Exit(1)
 
@@ -153,6 +164,28 @@ def inspect(
     if picture is not None:
         pictures.draw(memory, picture)
         err.print(f"picture written to {picture}")
+
+
+@app.command()
+def verify(model: Model, as_json: AsJson = False) -> None:
+    """Have the independent checker decide a bundle's certificate. Exit code 0 only for VERIFIED."""
+    lines: list[str] = []
+    with progress() as step:
+        step("checking")
+        verdict = check(model, lines.append, lambda done, total: step(f"checking: {done:,} of {total:,} sequences"))
+    if as_json:
+        print_json(verdict)
+    else:
+        for line in [*lines, verdict["why"]] if verdict["why"] else lines:
+            out.print(line, highlight=False, markup=False, soft_wrap=True)
+        out.print(verdict["result"])
+    raise typer.Exit(EXITS[verdict["result"]])
+
+
+@app.command()
+def explain(model: Model) -> None:
+    """Say a bundle's certificate in words: what is claimed, what is assumed, what is not claimed."""
+    out.print(explain_folder(model), highlight=False, markup=False, soft_wrap=True)
 
 
 @app.command()

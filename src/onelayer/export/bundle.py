@@ -8,6 +8,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Hashable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
+from onelayer.certify.certificate import Certificate, certify
 from onelayer.data.answers import AnswerForm
 from onelayer.errors import HypothesisError
 from onelayer.ledger import Ledger
@@ -23,11 +25,25 @@ from onelayer.memory import Memory
 from onelayer.model import Transformer
 
 FORMAT = "onelayer-bundle/1"
+VERSION = version("onelayer")
 WEIGHTS, DESCRIPTION = "model.safetensors", "model.json"
 
 
-def save(path: str | os.PathLike[str], model: Memory, *, overwrite: bool = True) -> Path:
-    """Write a bundle. Whatever happens, the folder holds the old bundle, the new one, or nothing at all."""
+def save(
+    path: str | os.PathLike[str],
+    model: Memory,
+    *,
+    certificate: Certificate | None = None,
+    data: tuple[Any, ...] | None = None,
+    overwrite: bool = True,
+) -> Path:
+    """Write a bundle. Whatever happens, the folder holds the old bundle, the new one, or nothing at all.
+
+    With a certificate, or with data (X, Y) or (X, Y, lengths) to certify, the folder is what `onelayer_checker`
+    reads.
+    """
+    if certificate is None and data is not None:
+        certificate = certify(model, *data)
     target = Path(path)
     if target.exists() and not (target / DESCRIPTION).is_file():
         raise _refused(target, "it exists and is not a onelayer bundle", "Choose another folder.")
@@ -41,6 +57,8 @@ def save(path: str | os.PathLike[str], model: Memory, *, overwrite: bool = True)
     building = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     try:
         _write(building / WEIGHTS, weights)
+        for name, content in ({} if certificate is None else certificate.files(weights, VERSION)).items():
+            _write(building / name, content)
         _write(building / DESCRIPTION, json.dumps(description, indent=1, allow_nan=False).encode())
         building.chmod(0o755)
         _put_in_place(building, target)

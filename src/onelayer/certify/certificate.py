@@ -1,0 +1,166 @@
+"""Writing a certificate: the checker's own judge is asked what it can prove, and just that is claimed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import save as save_tensors
+
+from onelayer.data.answers import Answers, read_answers
+from onelayer.data.sequences import Sequences
+from onelayer.errors import HypothesisError
+from onelayer.memory import Memory
+from onelayer_checker.claims import Claim, Data, Judge, Progress, Verdict, read_data
+from onelayer_checker.files import CERTIFICATE, DATA, MODEL
+from onelayer_checker.kernel import ARITHMETICS
+from onelayer_checker.network import Network, build
+
+Array = NDArray[Any]
+FORMAT, TEMPLATE, PROFILE = "onelayer-certificate/1", "one-layer/1", "ieee-any-order/1"
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Claims that the checker could prove when they were written, and the data they are about."""
+
+    claims: tuple[dict[str, str], ...]
+    data: dict[str, Array]
+    verdicts: tuple[str, ...]  # what the checker said of each claim; the files say it again to whoever asks
+
+    def files(self, weights: bytes, version: str) -> dict[str, bytes]:
+        """The files that go beside the weights."""
+        content = {MODEL: weights, DATA: save_tensors(self.data)}
+        certificate = {
+            "format": FORMAT,
+            "graph": {"template": TEMPLATE, "attention": "softmax", "causal": False},
+            "profile": PROFILE,
+            "files": {
+                name: {"sha256": hashlib.sha256(c).hexdigest(), "bytes": len(c)} for name, c in content.items()
+            },
+            "claims": list(self.claims),
+            "producer": {"name": "onelayer", "version": version},
+        }
+        return {DATA: content[DATA], CERTIFICATE: json.dumps(certificate, indent=1).encode()}
+
+
+def certify(
+    model: Memory, X: Any, Y: Any, lengths: Any = None, *, progress: Progress = lambda *_: None
+) -> Certificate:
+    """Ask the checker what it can prove of this model on this data, and claim that.
+
+    memorizes  in real arithmetic and in the model's dtype, with the smallest eps it could prove (0 for classes)
+    separated  in real arithmetic, with the largest delta; left out if two contexts with equal answers coincide
+    robust     in the model's dtype, for real tokens, with a radius in which no answer changes
+    """
+    sequences = model.read(X, lengths)
+    answers = read_answers(Y, sequences, model.form.scope)
+    network = build({name: np.asarray(array) for name, array in model.transformer.tensors()})
+    tensors = _data(model, sequences, answers)
+    data = read_data(tensors, network)
+    judge, scope, dtype = Judge(network, data, progress), model.form.scope, str(model.transformer.dtype)
+    claims: list[Claim] = []
+    verdicts: list[Verdict] = []
+    for arith in ("real", dtype):
+        proved = _memorizes(judge, arith, scope)
+        claims.append(proved[0])
+        verdicts.append(proved[1])
+    eps = claims[-1].numbers["eps"]
+    for claim in (_separated(judge, scope), _robust(judge, network, data, dtype, scope, eps)):
+        if claim is not None and (verdict := judge.judge(claim)).outcome == "proved":
+            claims.append(claim)
+            verdicts.append(verdict)
+    return Certificate(
+        tuple(_as_text(claim) for claim in claims),
+        tensors,
+        tuple(
+            f"{claim}: {verdict.outcome}, {verdict.why}" for claim, verdict in zip(claims, verdicts, strict=True)
+        ),
+    )
+
+
+def _data(model: Memory, sequences: Sequences, answers: Answers) -> dict[str, Array]:
+    """The data as the model sees it: tokens in its dtype (or ids), answers as rows of numbers."""
+    tokens = sequences.tokens.astype(model.transformer.dtype) if sequences.is_real else sequences.tokens
+    rows = answers.rows
+    if answers.form.classes is not None and answers.form.classes != model.form.classes:
+        rows = _recoded(rows, answers, model)
+    data = {"tokens": np.ascontiguousarray(tokens), "answers": np.ascontiguousarray(rows)}
+    if sequences.lengths is not None:
+        data["lengths"] = sequences.lengths
+    return data
+
+
+def _recoded(rows: Array, answers: Answers, model: Memory) -> Array:
+    """Classes by the model's own numbering, when only part of the data is certified."""
+    assert answers.form.classes is not None
+    index = {name: i for i, name in enumerate(model.form.classes or ())}
+    unknown = [name for name in answers.form.classes if name not in index]
+    if unknown:
+        raise HypothesisError(
+            "memorize",
+            "answers that the model knows",
+            f"{unknown[0]!r} is none of its classes",
+            "Certify its own data.",
+        )
+    codes = np.array([index[name] for name in answers.form.classes], np.float64)
+    return codes[rows[:, 0].astype(np.int64)][:, None]
+
+
+def _memorizes(judge: Judge, arith: str, scope: str) -> tuple[Claim, Verdict]:
+    """With eps = 0 if that can be proved, else with what the checker found."""
+    claim = Claim("memorizes", ARITHMETICS[arith], scope, {"eps": 0.0})
+    verdict = judge.judge(claim)
+    if verdict.outcome != "proved":
+        loose = Claim("memorizes", ARITHMETICS[arith], scope, {"eps": np.finfo(np.float64).max})
+        bound = judge.judge(loose)
+        if bound.outcome == "proved":
+            claim = Claim("memorizes", ARITHMETICS[arith], scope, {"eps": bound.value})
+            verdict = judge.judge(claim)
+    if verdict.outcome != "proved":
+        raise HypothesisError(
+            "memorize",
+            f"answers that the checker can prove in {arith}",
+            f"it says {verdict.outcome}: {verdict.why}",
+            "Certify the data that the model memorised; other readouts than plateaus may not be provable.",
+        )
+    return claim, verdict
+
+
+def _separated(judge: Judge, scope: str) -> Claim | None:
+    samples = judge.samples(ARITHMETICS["real"])
+    r = float(np.maximum(np.abs(samples.t.low), np.abs(samples.t.high)).max())
+    delta = np.finfo(np.float64).tiny
+    for wanted in (delta, *(r * 2.0**-k for k in range(4, 60))):  # the first shows the gap of ids on a line
+        claim = Claim("separated", ARITHMETICS["real"], scope, {"r": r, "delta": wanted})
+        verdict = judge.judge(claim)
+        if verdict.outcome != "proved" and wanted == delta:
+            return None
+        if verdict.outcome == "proved" and verdict.value > delta:
+            return claim if wanted != delta else replace(claim, numbers={"r": r, "delta": verdict.value})
+    return None
+
+
+def _robust(judge: Judge, network: Network, data: Data, arith: str, scope: str, eps: float) -> Claim | None:
+    """A radius from how fast the balls of the coordinates grow with it, and how much room each has."""
+    A, plateaus = ARITHMETICS[arith], network.readout.plateaus
+    if data.tokens.dtype == np.int64 or plateaus is None or len(network.readout.layers) != 3:
+        return None
+    still = judge.samples(A)
+    group = plateaus.decide(still.t, A)
+    room = np.minimum(plateaus.on_high[group] - still.t.high, still.t.low - plateaus.on_low[group]).min(axis=1)
+    trial = float(np.abs(data.tokens).max()) * 2.0**-30
+    moved = judge.samples(A, trial)
+    growth = ((moved.t.r - still.t.r) / trial).max(axis=1)
+    with np.errstate(divide="ignore"):
+        radius = 0.5 * float((room / growth).min())
+    return Claim("robust", A, scope, {"radius": radius, "eps": eps}) if 0 < radius < np.inf else None
+
+
+def _as_text(claim: Claim) -> dict[str, str]:
+    numbers = {name: float(value).hex() for name, value in claim.numbers.items()}
+    return {"type": claim.type, "arith": claim.arith.name, "scope": claim.scope, **numbers}
