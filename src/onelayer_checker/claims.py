@@ -49,10 +49,11 @@ class Claim:
 
 def read_claim(entry: Any, where: str) -> Claim:
     kind = entry.get("type") if isinstance(entry, dict) else None
-    if kind not in FIELDS:
+    if not isinstance(kind, str) or kind not in FIELDS:
         raise Malformed("claim", f"{where} has the unknown type {kind!r:.40}")
     fields(entry, {"type", "arith", "scope"} | FIELDS[kind], where)
-    if entry["arith"] not in ARITHMETICS or entry["scope"] not in ("token", "sequence"):
+    known = isinstance(entry["arith"], str) and entry["arith"] in ARITHMETICS
+    if not known or entry["scope"] not in ("token", "sequence"):
         raise Malformed("claim", f"{where} has arith {entry['arith']!r:.20} and scope {entry['scope']!r:.20}")
     numbers = {name: real(entry[name], f"{where}.{name}") for name in sorted(FIELDS[kind])}
     if any(value < 0 for value in numbers.values()) or numbers.get("delta", 1.0) == 0:
@@ -132,10 +133,11 @@ class Judge:
             )
         if claim.type == "robust" and data.tokens.dtype == np.int64:
             raise Malformed("claim", "robust is about real tokens")
-        samples = self.samples(claim.arith, claim.numbers.get("radius", 0.0))
-        if claim.type == "separated":
-            return _separated(claim, self.network, data, samples)
-        return _memorizes(claim, self.network, data, samples)
+        with np.errstate(all="ignore"):  # infinity and NaN are results here, and never satisfy a comparison
+            samples = self.samples(claim.arith, claim.numbers.get("radius", 0.0))
+            if claim.type == "separated":
+                return _separated(claim, self.network, data, samples)
+            return _memorizes(claim, self.network, data, samples)
 
 
 def _memorizes(claim: Claim, network: Network, data: Data, samples: Samples) -> Verdict:

@@ -181,11 +181,7 @@ def softmax(x: Ball, visible: Array | None, A: Arithmetic) -> Ball:
     p = exp_nonpositive(t)
     p /= p.sum(axis=-1, keepdims=True)
     radius = x.r if visible is None else np.where(visible, x.r, 0.0)
-    L = (
-        t * -(2 * U + 2 * A.roundings * A.u)
-        if visible is None
-        else np.where(visible, t, 0.0) * -(2 * U + 2 * A.roundings * A.u)
-    )
+    L = (t if visible is None else np.where(visible, t, 0.0)) * -(2 * U + 2 * A.roundings * A.u)
     L += radius
     L += 4 * A.roundings * A.u * radius.max(axis=-1, keepdims=True) + (2 * EXP_U + A.exp_error)
     L *= UP

@@ -1,0 +1,1 @@
+"""Forged bundles that the checker must refuse, each with a line saying why."""

@@ -1,0 +1,76 @@
+"""A bundle taken apart, so that one thing can be changed and everything else put together again honestly."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+FILES = ("certificate.json", "model.safetensors", "data.safetensors")
+NAMES = {"float32": "F32", "float64": "F64", "int64": "I64", "float16": "F16", "bool": "BOOL"}
+
+
+@dataclass
+class Bundle:
+    """Parsed parts, and raw bytes that replace a file after everything was put together."""
+
+    certificate: dict[str, Any]
+    model: dict[str, np.ndarray]
+    data: dict[str, np.ndarray]
+    raw: dict[str, bytes | None]
+    rehash: bool = True
+
+    def copy(self) -> Bundle:
+        return copy.deepcopy(self)
+
+    def files(self) -> dict[str, bytes]:
+        content = {"model.safetensors": pack(self.model), "data.safetensors": pack(self.data)}
+        content |= {name: raw for name, raw in self.raw.items() if raw is not None and name in content}
+        if self.rehash:
+            for name, c in content.items():
+                self.certificate["files"][name] = {"sha256": hashlib.sha256(c).hexdigest(), "bytes": len(c)}
+        content["certificate.json"] = json.dumps(self.certificate).encode()
+        content |= {name: raw for name, raw in self.raw.items() if raw is not None}
+        return {name: c for name, c in content.items() if self.raw.get(name, b"") is not None}
+
+    def write(self, folder: Path) -> Path:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in self.files().items():
+            (folder / name).write_bytes(content)
+        return folder
+
+
+def pack(tensors: dict[str, np.ndarray], header: Any = None) -> bytes:
+    """safetensors, written out plainly; ``header`` may change the header before it is encoded."""
+    entries, body = {}, b""
+    for name, array in tensors.items():
+        content = np.ascontiguousarray(array).tobytes()
+        shape, offsets = list(array.shape), [len(body), len(body) + len(content)]
+        entries[name] = {"dtype": NAMES[str(array.dtype)], "shape": shape, "data_offsets": offsets}
+        body += content
+    text = json.dumps(entries if header is None else header(entries)).encode()
+    return len(text).to_bytes(8, "little") + text + body
+
+
+def read(folder: Path) -> Bundle:
+    certificate = json.loads((folder / "certificate.json").read_text())
+    parts = [unpack((folder / name).read_bytes()) for name in FILES[1:]]
+    return Bundle(certificate, parts[0], parts[1], {})
+
+
+def unpack(content: bytes) -> dict[str, np.ndarray]:
+    size = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + size])
+    header.pop("__metadata__", None)
+    dtypes = {code: np.dtype(name) for name, code in NAMES.items()}
+    return {
+        name: np.frombuffer(content[8 + size :][slice(*e["data_offsets"])], dtypes[e["dtype"]])
+        .reshape(e["shape"])
+        .copy()
+        for name, e in header.items()
+    }

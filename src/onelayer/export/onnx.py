@@ -1,0 +1,186 @@
+"""A model as an ONNX file of standard operators: one initialiser per weight, with the weight's name and bytes.
+
+    inputs   tokens [N, n, d] in the model's dtype, or ids [N, n] int64; lengths [N] int64, each from 1 to n
+    output   outputs [N, n, q]; rows at or after a length mean nothing
+
+Nothing is folded or re-associated, so that the initialisers are the tensors that a certificate talks about.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from onelayer.errors import HypothesisError, MissingExtraError
+from onelayer.memory import Memory
+from onelayer.model.weights import Attention, Grouped, Layer, Transformer
+
+try:
+    import onnx
+    from onnx import helper, numpy_helper
+except ImportError as missing:
+    raise MissingExtraError("to_onnx", "onnx", "onnx") from missing
+
+#: Opset 21 and its IR version, which onnxruntime reads from 1.20 on.
+OPSET, IR_VERSION = 21, 10
+#: A protobuf message ends at 2 GB; some of it is kept for the graph itself.
+LARGEST, FOR_THE_GRAPH = (1 << 31) - 1, 1 << 20
+
+
+def to_onnx(model: Memory | Transformer, path: str | os.PathLike[str]) -> Path:
+    """Write the model to one file; whatever happens, the path holds the old file, the new one, or nothing."""
+    transformer = model.transformer if isinstance(model, Memory) else model
+    size = sum(array.nbytes for _, array in transformer.tensors())
+    if size + FOR_THE_GRAPH > LARGEST:
+        raise HypothesisError(
+            "data",
+            "less than 2 GB of weights, since ONNX keeps a model in one protobuf message",
+            f"this model has {size / 1e9:.2f} GB",
+            "Use `save`, which has no such limit, or memorise with fewer plateaus or in float32.",
+        )
+    content = build(transformer).SerializeToString()
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    _write(target, content)
+    return target
+
+
+def build(model: Transformer) -> onnx.ModelProto:
+    """The graph `one-layer/1` of docs/certificate-v1.md as an ONNX model."""
+    dtype = helper.np_dtype_to_tensor_dtype(model.dtype)
+    ids = model.vocabulary_size is not None
+    tokens = (
+        helper.make_tensor_value_info("tokens", onnx.TensorProto.INT64, ["N", "n"])
+        if ids
+        else helper.make_tensor_value_info("tokens", dtype, ["N", "n", model.token_width])
+    )
+    lengths = helper.make_tensor_value_info("lengths", onnx.TensorProto.INT64, ["N"])
+    width = model.readout[-1].width if model.readout else int(model.attention.W_O.shape[2])
+    outputs = helper.make_tensor_value_info("outputs", dtype, ["N", "n", width])
+    nodes = Nodes(model.dtype)
+    nodes.add("Identity", forward(nodes, model), name="outputs")
+    initialisers = [numpy_helper.from_array(np.ascontiguousarray(a), name) for name, a in model.tensors()]
+    graph = helper.make_graph(nodes.list, "one-layer", [tokens, lengths], [outputs], initialisers)
+    return helper.make_model(
+        graph,
+        producer_name="onelayer",
+        ir_version=IR_VERSION,
+        opset_imports=[helper.make_opsetid("", OPSET)],
+    )
+
+
+class Nodes:
+    """The nodes of a graph in order. A value is known by its name; constants are nodes, not initialisers."""
+
+    def __init__(self, dtype: np.dtype[Any]) -> None:
+        self.dtype = dtype
+        self.list: list[onnx.NodeProto] = []
+
+    def add(self, kind: str, *inputs: str, name: str | None = None, **attributes: Any) -> str:
+        name = name or f"{kind}_{len(self.list)}"
+        self.list.append(helper.make_node(kind, list(inputs), [name], name, **attributes))
+        return name
+
+    def constant(self, value: Any, dtype: Any = np.int64) -> str:
+        name = f"Constant_{len(self.list)}"
+        return self.add("Constant", name=name, value=numpy_helper.from_array(np.asarray(value, dtype), name))
+
+    def unsqueeze(self, x: str, *axes: int) -> str:
+        return self.add("Unsqueeze", x, self.constant(axes))
+
+    def reshape(self, x: str, *last: int) -> str:
+        """Keep the axes of sequences and tokens (a 0 copies an axis) and give the last one a new shape."""
+        return self.add("Reshape", x, self.constant([0, 0, *last]))
+
+
+def forward(g: Nodes, model: Transformer) -> str:
+    length = g.add("Shape", "tokens", start=1, end=2)  # [n] as a list of one number
+    places = g.add("Range", g.constant(0), g.add("Squeeze", length), g.constant(1))  # 0 .. n-1
+    inside = g.add("Less", places, g.unsqueeze("lengths", 1), name="inside")  # [N, n]
+    h = embed(g, model, places, inside)
+    h = stack(g, "feedforward", model.feedforward, h)
+    h = g.add("Add", h, attention(g, model.attention, h, visible(g, places, inside, model.attention.causal)))
+    return stack(g, "readout", model.readout, h)
+
+
+def embed(g: Nodes, model: Transformer, places: str, inside: str) -> str:
+    e = model.embedding
+    # Attention gives padding the weight 0, but 0 times NaN is NaN, and an id may be out of the table.
+    if e is not None and e.table is not None:
+        h = g.add("Gather", "embedding.table", g.add("Where", inside, "tokens", g.constant(0)))
+    else:
+        h = g.add("Where", g.unsqueeze(inside, 2), "tokens", g.constant(0, g.dtype))
+        if e is not None:
+            h = g.add("MatMul", h, "embedding.lift")
+    if e is not None and e.bias is not None:
+        h = g.add("Add", h, "embedding.bias")
+    if e is not None and e.positions is not None:  # gathered, not sliced: a sequence that is too long is an error
+        h = g.add("Add", h, g.add("Gather", "embedding.positions", places))
+    return h
+
+
+def visible(g: Nodes, places: str, inside: str, causal: bool) -> str:
+    """Which keys a query may see: a mask that broadcasts to [N, H, query, key]."""
+    mask = g.unsqueeze(inside, 1, 2)
+    if causal:
+        mask = g.add("And", mask, g.add("LessOrEqual", places, g.unsqueeze(places, 1)))
+    return mask
+
+
+def attention(g: Nodes, a: Attention, h: str, mask: str) -> str:
+    """What the heads add to the residual stream; heads are an axis of their own, [N, H, n, s]."""
+    one = g.unsqueeze(h, 1)
+    q, k, v = (g.add("MatMul", one, f"attention.W_{letter}") for letter in "QKV")
+    if a.b_Q is not None:
+        q = g.add("Add", q, g.unsqueeze("attention.b_Q", 1))
+    if a.b_K is not None:
+        k = g.add("Add", k, g.unsqueeze("attention.b_K", 1))
+    logits = g.add("MatMul", q, g.add("Transpose", k, perm=[0, 1, 3, 2]))
+    logits = g.add("Where", mask, logits, g.constant(-np.inf, g.dtype), name="logits")
+    if a.kind == "softmax":
+        averages = g.add("MatMul", g.add("Softmax", logits, axis=-1, name="attention"), v)
+    else:  # the largest logits share the mass equally
+        last = g.constant([-1])
+        top = g.add("Equal", logits, g.add("ReduceMax", logits, last))
+        weights = g.add("Cast", top, to=helper.np_dtype_to_tensor_dtype(g.dtype))
+        averages = g.add("Div", g.add("MatMul", weights, v), g.add("ReduceSum", weights, last))
+    return g.add("ReduceSum", g.add("MatMul", averages, "attention.W_O"), g.constant([1]), keepdims=0)
+
+
+def stack(g: Nodes, name: str, layers: Sequence[Layer], h: str) -> str:
+    for i, layer in enumerate(layers):
+        if i:
+            h = g.add("Relu", h)
+        h = (
+            grouped(g, f"{name}.{i}", layer, h)
+            if isinstance(layer, Grouped)
+            else g.add("MatMul", h, f"{name}.{i}.weight")
+        )
+        h = g.add("Add", h, f"{name}.{i}.bias", name=f"{name}.{i}")
+    return h
+
+
+def grouped(g: Nodes, name: str, layer: Grouped, h: str) -> str:
+    """Products with each group's block, then sums over its inputs: Conv would be exact too, but has no float64."""
+    groups, inputs, outputs = layer.weight.shape
+    products = g.add("Mul", g.reshape(h, groups, inputs, 1), f"{name}.weight")  # [N, n, groups, inputs, outputs]
+    return g.reshape(g.add("ReduceSum", products, g.constant([3]), keepdims=0), groups * outputs)
+
+
+def _write(target: Path, content: bytes) -> None:
+    handle, building = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(building, 0o644)
+        os.replace(building, target)
+    except BaseException:
+        os.unlink(building)
+        raise

@@ -1,0 +1,164 @@
+"""A model as a plain PyTorch module: the same weights bit for bit, the same operations, ready for further training.
+
+Nothing is folded, and a bias is added after a sum where the graph `one-layer/1` of docs/certificate-v1.md says so:
+on a CPU, with PyTorch's default settings, the module stays within the profile `ieee-any-order/1`.
+
+    net, asked = to_torch(model), model.read(X)
+    outputs = net(torch.from_numpy(asked.tokens))  # pass the lengths too where asked.lengths is not None
+    answers = model.form.decode(outputs.detach().numpy(), asked.lengths)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from onelayer.errors import MissingExtraError
+from onelayer.memory import Memory
+from onelayer.model import weights as w
+from onelayer.model.weights import Array, Transformer
+
+try:
+    import torch
+    from torch import Tensor, nn
+except ImportError as missing:
+    raise MissingExtraError("to_torch", "torch", "torch") from missing
+
+
+def to_torch(model: Memory | Transformer) -> OneLayer:
+    """The model as a module: tokens [N, n, d] (or ids [N, n]) and lengths [N] to outputs [N, n, q]."""
+    return OneLayer(model.transformer if isinstance(model, Memory) else model)
+
+
+class OneLayer(nn.Module):
+    """embedding -> feed-forward -> one attention layer with residual -> readout, as in docs/notation.md."""
+
+    def __init__(self, model: Transformer) -> None:
+        super().__init__()
+        self.embedding = None if model.embedding is None else Embedding(model.embedding)
+        self.feedforward = Stack(model.feedforward)
+        self.attention = Attention(model.attention)
+        self.readout = Stack(model.readout)
+
+    def forward(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Lengths are at least 1; rows at or after a length are not looked at, and mean nothing in the output."""
+        inside = None
+        if lengths is not None:
+            inside = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]  # [N, n]
+            # Attention gives padding the weight 0, but 0 times NaN is NaN, and an id may be out of the table.
+            tokens = tokens.masked_fill(~(inside if tokens.ndim == 2 else inside[..., None]), 0)
+        h = tokens.to(self.attention.W_Q.dtype) if self.embedding is None else self.embedding(tokens)
+        h = self.feedforward(h)
+        h = h + self.attention(h, inside)
+        out: Tensor = self.readout(h)
+        return out
+
+
+class Embedding(nn.Module):
+    """A linear lift of real tokens, or a table of token ids; then a bias and positions."""
+
+    def __init__(self, e: w.Embedding) -> None:
+        super().__init__()
+        # The bias is kept out of the linear layer, whose kernels may add it inside the sum of products.
+        self.lift = None if e.lift is None else _linear(e.lift)
+        self.table = None if e.table is None else _table(e.table)
+        self.bias = None if e.bias is None else _parameter(e.bias)
+        self.positions = None if e.positions is None else _table(e.positions)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        if self.lift is None:
+            assert self.table is not None
+            h = self.table(tokens)
+        else:
+            h = self.lift(tokens.to(self.lift.weight.dtype))
+        if self.bias is not None:
+            h = h + self.bias
+        if self.positions is not None:  # looked up, not sliced: a sequence that is too long is an IndexError
+            h = h + self.positions(torch.arange(tokens.shape[1], device=tokens.device))
+        return torch.as_tensor(h)
+
+
+class Attention(nn.Module):
+    """sum over heads of softmax((h W_Q + b_Q)(h W_K + b_K)^T)(h W_V) W_O; no 1/sqrt(s), and no residual here.
+
+    With hardmax, the largest logits share the mass equally, and no gradient reaches queries and keys.
+    """
+
+    def __init__(self, a: w.Attention) -> None:
+        super().__init__()
+        self.W_Q, self.W_K, self.W_V, self.W_O = (_parameter(W) for W in (a.W_Q, a.W_K, a.W_V, a.W_O))
+        self.b_Q = None if a.b_Q is None else _parameter(a.b_Q)  # [H, s]
+        self.b_K = None if a.b_K is None else _parameter(a.b_K)
+        self.kind, self.causal = a.kind, a.causal
+
+    def forward(self, h: Tensor, inside: Tensor | None = None) -> Tensor:
+        """What the heads add to h [N, n, width]; ``inside`` [N, n] says which keys are tokens, not padding."""
+        q, k, v = (h[:, None] @ W for W in (self.W_Q, self.W_K, self.W_V))  # [N, H, n, s]
+        if self.b_Q is not None:
+            q = q + self.b_Q[:, None]
+        if self.b_K is not None:
+            k = k + self.b_K[:, None]
+        logits = q @ k.transpose(-1, -2)  # [N, H, query, key]
+        if inside is not None:
+            logits = logits.masked_fill(~inside[:, None, None, :], -torch.inf)
+        if self.causal:
+            n = h.shape[1]
+            future = torch.ones(n, n, dtype=torch.bool, device=h.device).triu(1)
+            logits = logits.masked_fill(future, -torch.inf)
+        if self.kind == "softmax":
+            averages = torch.softmax(logits, dim=-1) @ v
+        else:
+            top = (logits == logits.amax(-1, keepdim=True)).to(v.dtype)
+            averages = (top @ v) / top.sum(-1, keepdim=True)
+        return (averages @ self.W_O).sum(1)
+
+
+class Stack(nn.ModuleList):
+    """Layers with ReLU after each of them but the last."""
+
+    def __init__(self, layers: tuple[w.Layer, ...]) -> None:
+        super().__init__(
+            Grouped(layer) if isinstance(layer, w.Grouped) else _linear(layer.weight, layer.bias)
+            for layer in layers
+        )
+
+    def forward(self, h: Tensor) -> Tensor:
+        for i, layer in enumerate(self):
+            h = layer(torch.relu(h) if i else h)
+        return h
+
+
+class Grouped(nn.Module):
+    """y = x W + b with a block-diagonal W, one small block per group.
+
+    nn.Conv1d(groups=K) computes the same, but loops over the groups: 100 times slower, 10 s for a million of them.
+    """
+
+    def __init__(self, layer: w.Grouped) -> None:
+        super().__init__()
+        self.weight, self.bias = _parameter(layer.weight), _parameter(layer.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        groups, inputs, _ = self.weight.shape
+        blocks = x.reshape(*x.shape[:-1], groups, inputs, 1)
+        return (blocks * self.weight).sum(-2).flatten(-2) + self.bias
+
+
+def _parameter(array: Array) -> nn.Parameter:
+    return nn.Parameter(torch.tensor(np.ascontiguousarray(array)))  # a copy: training must not reach the model
+
+
+def _linear(weight: Array, bias: Array | None = None) -> nn.Linear:
+    """On the device "meta" a layer draws no random numbers, so the caller's generator stays where it was."""
+    inputs, outputs = weight.shape
+    layer = nn.Linear(inputs, outputs, bias=bias is not None, device="meta")
+    layer.weight = _parameter(weight.T)
+    if bias is not None:
+        layer.bias = _parameter(bias)
+    return layer
+
+
+def _table(rows: Array) -> nn.Embedding:
+    count, width = rows.shape
+    table = nn.Embedding(count, width, device="meta")
+    table.weight = _parameter(rows)
+    return table
