@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,12 @@ from onelayer.constructions.problem import read_problem
 from onelayer.constructions.search import Step, search
 from onelayer.data.separation import Separation, measure
 from onelayer.data.sequences import Sequences, read_sequences
-from onelayer.errors import HypothesisError
+from onelayer.errors import HypothesisError, MissingExtraError
 
 #: Beyond this many bits, or this many tokens, running the literal weights takes more than a minute.
 RUNNABLE_BITS, RUNNABLE_TOKENS = 1 << 16, 400
+#: Tokens whose pairwise distances are measured.
+MEASURED_TOKENS = 20_000
 
 
 @dataclass(frozen=True)
@@ -52,10 +55,15 @@ def compare(X: Any, Y: Any, lengths: Any = None, seed: int = 0, on_step: Step | 
     """
     step = on_step or (lambda _: None)
     sequences = read_sequences(X, lengths)
+    kind = "real vectors" if sequences.is_real else "words or ids, placed at 1, 2, ..., |V|"
+    most = MEASURED_TOKENS // sequences.n
+    if sequences.is_real and most < sequences.N:  # the smallest distance of all pairs would take minutes
+        kind += f"; of the first {most:,} of {sequences.N:,} sequences, so that the true eps is smaller still"
+        shorter = None if sequences.lengths is None else sequences.lengths[:most]
+        sequences = replace(sequences, tokens=sequences.tokens[:most], lengths=shorter)
     vectors = _vectors(sequences)
     step("measuring the separation of the tokens")
     separation = measure(vectors, sequences.lengths)
-    kind = "real vectors" if sequences.is_real else "words or ids, placed at 1, 2, ..., |V|"
     columns = (
         _published(vectors, sequences, seed, step),
         _theorem_k(vectors, sequences, seed, step),
@@ -83,10 +91,8 @@ def _published(X: Any, sequences: Sequences, seed: int, step: Step) -> Column:
     if bits > RUNNABLE_BITS or sequences.token_count() > RUNNABLE_TOKENS:
         return Column(name, standing, beta, log10_delta, None, bits, "not run: too many bits or tokens")
     step(f"running the published weights in ball arithmetic, {bits} bits")
-    return _with_run(
-        Column(name, standing, beta, log10_delta, None, bits),
-        published.run(X, lengths=sequences.lengths, seed=seed),
-    )
+    column = Column(name, standing, beta, log10_delta, None, bits)
+    return _with_run(column, lambda: published.run(X, lengths=sequences.lengths, seed=seed))
 
 
 def _log_published_beta(s: Separation) -> float:
@@ -99,27 +105,32 @@ def _theorem_k(X: Any, sequences: Sequences, seed: int, step: Step) -> Column:
     try:
         separation = rank_one.hypotheses(X, sequences.lengths)
         if separation.vocabulary > 4096:
-            return Column(name, standing, note=f"not searched: {separation.vocabulary} different tokens")
+            return Column(name, standing, note=f"not searched: {separation.vocabulary:,} different tokens")
         v, constants = rank_one.chosen(X, seed, sequences.lengths, spare_channel=False)
     except HypothesisError as error:
         return Column(name, standing, note=f"does not apply: {error}")
     bits = math.ceil(math.log2(constants.r) - constants.log10_delta * math.log2(10)) + 3
     column = Column(name, standing, constants.beta, constants.log10_delta, None, bits)
     if bits > RUNNABLE_BITS or sequences.token_count() > RUNNABLE_TOKENS:
-        return column
+        return replace(column, note="not run: too many bits or tokens")
     step("running Theorem K in ball arithmetic")
-    return _with_run(column, rank_one.run_exact(X, v, sequences.lengths))
+    return _with_run(column, lambda: rank_one.run_exact(X, v, sequences.lengths))
 
 
-def _with_run(column: Column, run: LiteralRun) -> Column:
+def _with_run(column: Column, evaluate: Callable[[], LiteralRun]) -> Column:
+    """The literal weights run in ball arithmetic, where that is installed."""
+    try:
+        run = evaluate()
+    except MissingExtraError as error:
+        return replace(column, note=f"not run: {error}")
     verdict = "holds" if run.separation_holds and run.norm_holds else "FAILS"
     note = f"run in ball arithmetic at {run.bits} bits: its claim {verdict}"
-    return Column(
-        column.name, column.standing, column.beta, column.log10_delta, run.log10_gap_lower, column.bits, note
-    )
+    return replace(column, log10_gap=run.log10_gap_lower, note=note)
 
 
 def _library(X: Any, Y: Any, lengths: Any, seed: int, step: Step) -> Column:
+    if Y is None:
+        return Column("onelayer, searched head", "ours", note="not searched: there are no answers")
     try:
         problem = read_problem(X, Y, lengths, "float64", False, seed)
         found = search(problem, "auto", None, "auto", step)

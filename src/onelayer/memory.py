@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from onelayer.data.answers import AnswerForm
 from onelayer.data.sequences import Sequences, read_sequences
@@ -32,18 +32,28 @@ class Memory:
     def n_parameters(self) -> int:
         return self.transformer.n_parameters
 
+    def __repr__(self) -> str:
+        kind = "reals" if self.form.classes is None else f"{len(self.form.classes)} classes"
+        rank, dtype = self.transformer.attention.head_size, self.transformer.dtype
+        return f"<Memory: rank {rank}, {self.n_parameters:,} parameters, {dtype}, {kind} per {self.form.scope}>"
+
     def predict(self, X: Any, lengths: Any = None, *, path: Path = "auto") -> Any:
         """Answers for sequences, stored or not, in the form in which Y was given.
 
-        An input whose context coordinate lies nearest to a stored one gets that one's answer (on a line), or 0,
-        the first class, when it lies outside every stored box (several coordinates). ``path`` chooses between
-        the dense network and a search that gives the same answers; "auto" searches where it can.
+        An input that is not stored gets the answer of the stored context whose coordinate is nearest (rank 1), or
+        0, the first class, when it lies outside every stored box (higher ranks). Entries at padding mean nothing.
+        ``path`` chooses between the dense network and a search that gives the same answers; "auto" searches
+        where it can.
         """
         sequences = self.read(X, lengths)
         return self.form.decode(self.outputs(sequences, path), sequences.lengths)
 
     def outputs(self, sequences: Sequences, path: Path = "auto") -> Array:
         """What the network's last layer gives, [N, n, q]."""
+        if path not in get_args(Path):
+            raise HypothesisError(
+                "memorize", f"a path among {get_args(Path)}", f"path={path!r}", "Choose one of them."
+            )
         stacks = None if path == "dense" else self.searches
         if path == "fast" and not any(self.searches.values()):
             raise HypothesisError(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from onelayer.constructions.problem import read_problem
-from onelayer.constructions.readout import plateaus
+from onelayer.constructions.readout import plateaus, triangular
 from onelayer.constructions.search import Found, Mapping, Readout, Step, search
 from onelayer.data.answers import Scope
 from onelayer.errors import HypothesisError
@@ -47,7 +47,8 @@ class Plan:
         return (
             f"{self.answers:,} answers in {self.sequences:,} sequences, {self.distinct:,} distinct contexts\n"
             f"one head of rank {self.rank}, mapping {self.mapping}\n"
-            f"{self.bits_needed:.0f} bits a coordinate needed, {available} available, margin {self.margin:.3g}\n"
+            f"{self.bits_needed:.0f} bits a coordinate needed; {available} available; contexts may move by "
+            f"{self.margin:.3g} times their rounding error\n"
             f"{self.parameters:,} parameters, {self.bytes:,} bytes, about {self.seconds:.2f} s to build"
         )
 
@@ -72,8 +73,10 @@ def plan(
         problem = read_problem(X, Y, lengths, dtype, positions, seed, scope)
         found = search(problem, mapping, rank, readout, on_step)
     except HypothesisError as error:
+        if error.statement in ("data", "memorize"):  # a mistake, not an impossibility
+            raise
         return Plan(False, str(error), seconds=time.perf_counter() - start)
-    parameters = count_parameters(found, problem.answers.form.width)
+    parameters = count_parameters(found, problem.answers.form.width, readout)
     span = float(np.ptp(found.context_map.coordinates, axis=0).max())
     unit_radius = found.context_map.radius / (float(np.finfo(problem.dtype).eps) / 2)
     return Plan(
@@ -95,7 +98,7 @@ def plan(
     )
 
 
-def count_parameters(found: Found, components: int) -> int:
+def count_parameters(found: Found, components: int, readout: Readout) -> int:
     """Every number of the model, without building it."""
     c, fitted = found.context_map, found.fit.plateaus
     assert fitted is not None
@@ -105,4 +108,6 @@ def count_parameters(found: Found, components: int) -> int:
     if c.embedding is not None:
         arrays += [c.embedding.lift, c.embedding.table, c.embedding.bias, c.embedding.positions]
     before = sum(array.size for array in arrays if array is not None)
+    if readout == "triangular":
+        return before + triangular.parameters(found.fit.distinct, components)
     return before + plateaus.parameters(fitted.count, found.route.rank, components)

@@ -119,7 +119,7 @@ def test_demo_ends_with_a_table_and_a_picture() -> None:
         (("memorize", "nowhere.jsonl", "--out", "x"), "there is no file nowhere.jsonl"),
         (("predict", "nowhere", "nowhere.jsonl"), "a onelayer bundle at nowhere"),
         (("inspect", "nowhere"), "a onelayer bundle at nowhere"),
-        (("memorize", example("company"), "--out", "x", "--rank", "0"), "a rank of at least 1"),
+        (("memorize", example("company"), "--out", "x", "--rank", "0"), "a whole rank of at least 1"),
         (("memorize", example("company"), "--out", "x", "--dtype", "float16"), "float16"),
         (("memorize", example("company"), "--out", "."), "exists"),
     ],

@@ -216,3 +216,75 @@ def test_the_published_constants_are_refused_with_their_price() -> None:
 def test_narrow_integers_keep_their_values(rng) -> None:
     X, Y = rng.standard_normal((40, 3, 2)), np.where(np.arange(40) % 2, 100, -100).astype(np.int8)
     np.testing.assert_array_equal(memorize(X, Y).predict(X), Y)
+
+
+@pytest.mark.parametrize(
+    "classes",
+    [
+        ["x\0", "x"],
+        [b"x\0", b"x"],
+        [2**63 + 1, -1],
+        [range(2), range(1, 3)],
+        [True, 2],
+        [("x", 1), ("y",)],
+        [2**63 + 5, 2**63 + 6],
+        ["a" * 1000, "b"],
+    ],
+    ids=str,
+)
+def test_classes_come_back_as_they_are(classes) -> None:
+    X = [["a", "b"], ["c", "d"]]
+    given = memorize(X, classes).predict(X).tolist()
+    assert given == classes
+    assert [type(x) for x in given] == [type(x) for x in classes]
+
+
+def test_tuples_are_classes_for_ragged_sequences_too() -> None:
+    X = [["a", "b", "c"], ["d", "e"]]
+    assert memorize(X, [("x", 1), ("y", 2)]).predict(X).tolist() == [("x", 1), ("y", 2)]
+    np.testing.assert_array_equal(
+        memorize(X, [[0.1, 0.2], [0.3, 0.4]], scope="sequence").predict(X), [[0.1, 0.2], [0.3, 0.4]]
+    )
+
+
+def test_padding_does_not_move_the_centre(rng) -> None:
+    X, Y, lengths = 1e6 + rng.standard_normal((50, 4, 2)), np.arange(50), np.full(50, 4)
+    lengths[0] = 3
+    np.testing.assert_array_equal(memorize(X, Y, lengths=lengths, dtype="float32").predict(X, lengths), Y)
+
+
+def test_contexts_met_hundreds_of_times_are_one_box(rng) -> None:
+    X, Y = np.repeat(rng.standard_normal((3, 4, 2)), 300, axis=0), np.repeat([0, 1, 2], 300)
+    model = memorize(X, Y, rank=2)
+    np.testing.assert_array_equal(model.predict(X), Y)
+    assert model.ledger["plateaus"] == 3
+    Y[-1] = 0
+    with pytest.raises(onelayer.HypothesisError, match=r"\[equivariance\]"):
+        memorize(X, Y, rank=2)
+
+
+def test_the_order_of_the_sequences_does_not_matter(rng) -> None:
+    X = rng.standard_normal((8192, 2, 1))
+    X[::2] *= 1e-24
+    Y = np.arange(8192) % 2
+    mixed = memorize(X, Y, dtype="float32")
+    np.testing.assert_array_equal(mixed.predict(X), Y)
+
+
+def test_a_dropped_twin_stays_clear_of_other_boxes() -> None:
+    from onelayer.constructions.readout.fit import fit
+    from onelayer.model.forward import apply_stack
+
+    r = 1e-12
+    half = 2.0 ** np.ceil(np.log2(3 * r))
+    first = np.array([1.0, 1.0])
+    twin, other = np.array([1.0 + 1.9 * r, 1.0]), np.array([1.0 + 2 * half + 2 * r + 8e-16, 1.0])
+    found = fit(
+        np.array([first, twin, other, [2.0, 2.0]]),
+        np.array([[10.0], [10.0], [10.0], [3.0]]),
+        np.dtype("f8"),
+        r,
+        r / 100,
+    )
+    if found.plateaus is not None and found.margin >= 1:
+        assert apply_stack(found.plateaus.layers, (twin + np.array([r, 0.0]))[None]).tolist() == [[10.0]]

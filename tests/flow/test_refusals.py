@@ -136,7 +136,7 @@ CASES = {
     ),
     "an unknown mapping": (X, Y, {"mapping": "magic"}, "[memorize] needs a mapping among auto, temperature"),
     "an unknown readout": (X, Y, {"readout": "magic"}, "[memorize] needs a readout among auto, plateaus"),
-    "a rank of zero": (X, Y, {"rank": 0}, "[memorize] needs a rank of at least 1; rank=0"),
+    "a rank of zero": (X, Y, {"rank": 0}, "[memorize] needs a whole rank of at least 1 and at most 64; rank=0"),
     "a rank that a line cannot read": (X, Y, {"rank": 2, "readout": "plateaus"}, 'Use readout="boxes".'),
     "half precision": (X, Y, {"dtype": "float16"}, "[memorize] needs dtype float32 or float64"),
     "averages with positions": (
@@ -145,6 +145,46 @@ CASES = {
         {"mapping": "averages", "positions": True},
         "[averages] needs sequences without positions",
     ),
+    "many proportional multisets": (
+        [["a"] * k for k in range(1, 101)],
+        [0] * 80 + [1] * 20,
+        {"rank": 1},
+        "[empirical_measure] needs multisets that are not proportional; sequence 0 and sequence 80 have different",
+    ),
+    "a proportional pair behind a near pair": (
+        [[[100.0]], [[1.0]], [[1 + 2**-52]], [[7.0], [8.0]], [[7.0], [8.0], [7.0], [8.0]]],
+        list(range(5)),
+        {},
+        "[empirical_measure]",
+    ),
+    "whole numbers too long": (
+        np.full((2, 2, 1), 2**53 + 1),
+        [1, 2],
+        {},
+        "token components that float64 holds exactly",
+    ),
+    "a masked array": (np.ma.masked_array(X, X > 1), Y, {}, "[data] needs arrays without a mask"),
+    "a sequence that is a word": (["ab", "cd"], [1, 2], {}, "A sequence of one token is written [token]"),
+    "words in one sequence, numbers in another": (
+        [[1, 2], ["1", "2"]],
+        [1, 2],
+        {},
+        "[data] needs tokens of one type",
+    ),
+    "vectors of different widths": ([[[1.0, 2.0], [3.0]]], [1], {}, "or of vectors of one width; sequence 0 is"),
+    "no answers": (X, None, {}, "[data] needs answers; Y is None"),
+    "a bare answer": (X, 5, {}, "[data] needs answers in a list or an array"),
+    "answers that vanish in float32": (
+        X,
+        Y * 1e-60 + 1e-60,
+        {"dtype": "float32"},
+        "[memorize] needs answers that float32",
+    ),
+    "a negative seed": (X, Y, {"seed": -1}, "[memorize] needs a whole seed of at least 0"),
+    "half a rank": (X, Y, {"rank": 1.5}, "[memorize] needs a whole rank of at least 1"),
+    "an unknown scope": (X, Y, {"scope": "all"}, "[memorize] needs scope"),
+    "an unknown dtype": (X, Y, {"dtype": "foo"}, "[memorize] needs dtype float32 or float64"),
+    "boxes of rank 1": (X, Y, {"rank": 1, "readout": "boxes"}, "[boxes] needs a rank of at least 2"),
     "complex answers": (X, Y + 1j, {}, "[data] needs answers that are classes, reals or vectors of reals"),
     "unhashable answers": (X[:1, :2], np.array([[{}, {}]], dtype=object), {}, "[data] needs hashable classes"),
 }
@@ -161,6 +201,10 @@ def test_is_refused_by_name(case: str) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_a_plan_says_the_same(case: str) -> None:
     X, Y, options, words = CASES[case]
+    if MISTAKE.match(refusal(X, Y, options)):  # malformed: there is nothing to plan
+        with pytest.raises(HypothesisError, match=re.escape(words)):
+            plan(X, Y, **options)
+        return
     result = plan(X, Y, **options)
     assert not result.possible
     assert words in result.obstacle
@@ -214,6 +258,15 @@ def test_unknown_tokens_and_places_are_named() -> None:
         model.predict([["a", "b"], ["z", "b"]])
     with pytest.raises(HypothesisError, match="at most 2 tokens, as memorised"):
         model.predict([["a", "b", "c"]])
+
+
+MISTAKE = re.compile(r"\[(data|memorize)\]")
+
+
+def refusal(X, Y, options) -> str:
+    with pytest.raises(HypothesisError) as refused:
+        memorize(X, Y, **options)
+    return str(refused.value)
 
 
 def listed(answers):

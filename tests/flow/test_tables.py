@@ -165,7 +165,6 @@ def test_rows_are_gathered_by_sequence_and_ordered_by_position(tmp_path: Path) -
         (["007", "7"], ["007", "7"]),  # two words, not one number
         (["12345678901234567890", "1"], ["12345678901234567890", "1"]),
         (["12345678901234567890", "0.5"], ["12345678901234567890", "0.5"]),
-        (["nan", "1"], ["nan", "1"]),
         (["-0", "0"], [-0.0, 0.0]),
         (["1_0", "10"], ["1_0", "10"]),
         (["true", "false"], ["true", "false"]),
@@ -497,3 +496,11 @@ def test_written_files_have_ordinary_permissions(tmp_path: Path) -> None:
     write_answers(tmp_path / "a.csv", table, table.Y)
     (tmp_path / "b.csv").touch()
     assert (tmp_path / "a.csv").stat().st_mode == (tmp_path / "b.csv").stat().st_mode
+
+
+@pytest.mark.parametrize("missing", ["nan", "N/A", "null"])
+def test_a_missing_value_among_numbers_is_named(tmp_path, missing) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"sequence,token,answer\n0,u,1.5\n0,v,{missing}\n1,w,2\n")
+    with pytest.raises(HypothesisError, match=f"a.csv, line 3 has '{missing}'"):
+        read_table(path)

@@ -1,5 +1,16 @@
-"""The command line: `onelayer memorize | predict | inspect | plan | theorem | demo`."""
+"""The command line: `onelayer memorize | predict | inspect | verify | explain | plan | theorem | demo`."""
 
-from onelayer.cli.app import main
+from __future__ import annotations
 
-__all__ = ["main"]
+import sys
+
+
+def main() -> None:
+    """Run the command line. Importing it takes a moment, in which a person may already press Ctrl-C."""
+    try:
+        from onelayer.cli.app import run
+
+        run()
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted; nothing was written\n")
+        sys.exit(130)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,11 +21,11 @@ from onelayer.cli import pictures, theorem_table
 from onelayer.comparison import compare
 from onelayer.constructions.memorization import memorize as memorize_data
 from onelayer.constructions.search import Mapping, Readout
-from onelayer.data.tables import Table, example, read_table, write_answers
+from onelayer.data.tables import Table, answered, example, read_table, write_answers
 from onelayer.errors import HypothesisError, MissingExtraError
-from onelayer.export.bundle import load, save
-from onelayer.memory import Memory
+from onelayer.export.bundle import check_target, load, save
 from onelayer.planning import plan as plan_data
+from onelayer.recall import recall
 from onelayer_checker.__main__ import EXITS, check
 
 app = typer.Typer(
@@ -36,18 +37,18 @@ app = typer.Typer(
 )
 out, err = Console(), Console(stderr=True)
 
-
 Data = Annotated[
     Path, typer.Argument(help="Sequences and answers: .jsonl, .csv, .npz or .parquet.", show_default=False)
 ]
 Model = Annotated[Path, typer.Argument(help="A folder written by `onelayer memorize`.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of a table.")]
 Rank = Annotated[int | None, typer.Option(help="Head size; by default the smallest that separates safely.")]
-DtypeOption = Annotated[Literal["float32", "float64"], typer.Option(help="Arithmetic in which the model runs.")]
+Dtype = Annotated[Literal["float32", "float64"], typer.Option(help="Arithmetic in which the model runs.")]
 MappingOption = Annotated[Mapping, typer.Option(help="How contexts are told apart.")]
 ReadoutOption = Annotated[Readout, typer.Option(help="How answers are read off.")]
 Positions = Annotated[bool, typer.Option("--positions", help="The order of the tokens matters.")]
-Seed = Annotated[int, typer.Option(help="Same data and seed, same weights.")]
+Seed = Annotated[int, typer.Option(min=0, help="Same data and seed, same weights.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
 
 
 @app.command()
@@ -55,29 +56,23 @@ def memorize(
     data: Data,
     out_dir: Annotated[Path, typer.Option("--out", help="Folder for the model.", show_default=False)],
     rank: Rank = None,
-    dtype: DtypeOption = "float64",
+    dtype: Dtype = "float64",
     mapping: MappingOption = "auto",
     readout: ReadoutOption = "auto",
     positions: Positions = False,
     seed: Seed = 0,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the folder if it holds a model.")] = False,
+    overwrite: Overwrite = False,
     certificate: Annotated[bool, typer.Option(help="Write a certificate beside the weights.")] = True,
     as_json: AsJson = False,
 ) -> None:
-    """Compile sequences and answers into a one-layer model, and check every answer."""
-    with progress() as step:
+    """Compile sequences and answers into a one-layer model, check every answer, and certify it."""
+    check_target(out_dir, overwrite=overwrite)
+    with progress() as step, about(data):
         step("reading")
         table = read_table(data)
-        if out_dir.exists() and not overwrite:
-            raise HypothesisError(
-                "data",
-                "a new folder for the model",
-                f"{out_dir} exists",
-                "Choose another --out, or pass --overwrite.",
-            )
         model = memorize_data(
             table.X,
-            answers_of(table, data),
+            answers_of(table),
             lengths=table.lengths,
             rank=rank,
             dtype=dtype,
@@ -88,24 +83,26 @@ def memorize(
             scope=table.scope,
             on_step=step,
         )
-        step("checking every answer")
-        right, total = recall(model, table)
+        step("asking for every answer")
+        measured = recall(model, table.X, table.Y, table.lengths)
         proof = None
-        if certificate and right == total:
+        if certificate and measured.perfect:
             step("certifying")
-            proof = certify(model, table.X, answers_of(table, data), table.lengths)
+            proof = certify(model, table.X, table.Y, table.lengths)
         step("writing")
         save(out_dir, model, certificate=proof, overwrite=overwrite)
     claims = [] if proof is None else list(proof.verdicts)
     if as_json:
-        said = {"model": str(out_dir), "right": right, "answers": total, "claims": claims}
+        said = {"model": str(out_dir), "right": measured.right, "answers": measured.total, "claims": claims}
         print_json({**said, "ledger": model.ledger.to_json()})
     else:
-        out.print(f"{table.source}")
+        say(table.source)
         pictures.summary(out, model)
-        out.print(f"[bold]{right:,} of {total:,} answers reproduced[/bold] (measured). Written to {out_dir}")
-        out.print(f"{len(claims)} claims certified; `onelayer verify {out_dir}` has them decided anew.")
-    if right != total:
+        say(f"{measured} (measured). Written to {out_dir}")
+        if claims:
+            say(f"{len(claims)} claims certified: `onelayer verify {out_dir}` has them decided anew.")
+    if not measured.perfect:
+        err.print(f"the first wrong answer: {measured.first_wrong}", markup=False)
         raise typer.Exit(1)
 
 
@@ -116,31 +113,37 @@ def predict(
     out_file: Annotated[
         Path | None, typer.Option("--out", help="File for the answers.", show_default=False)
     ] = None,
-    check: Annotated[bool, typer.Option("--check", help="Compare with the answers in the file.")] = False,
+    check_answers: Annotated[bool, typer.Option("--check", help="Compare with the answers in the file.")] = False,
+    overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
     """Answer for sequences, stored or not."""
-    with progress() as step:
+    if out_file is not None and out_file.exists() and not overwrite:
+        raise HypothesisError("data", "a new file for the answers", f"{out_file} exists", "Pass --overwrite.")
+    with progress() as step, about(data):
         step("reading")
         memory, table = load(model), read_table(data)
         step("answering")
+        measured = recall(memory, table.X, answers_of(table), table.lengths) if check_answers else None
         answers = memory.predict(table.X, table.lengths)
         if out_file is not None:
             step("writing")
             write_answers(out_file, table, answers, memory.form.scope)
-    if check:
-        right, total = recall(memory, table)
+    if measured is not None:
         if as_json:
-            print_json({"right": right, "answers": total})
+            print_json({"right": measured.right, "answers": measured.total, "first_wrong": measured.first_wrong})
         else:
-            out.print(f"{right:,} of {total:,} answers as in {data}")
-        if right != total:
+            say(f"{measured.right:,} of {measured.total:,} answers as in {data}")
+        if not measured.perfect:
+            err.print(f"the first that is not: {measured.first_wrong}", markup=False)
             raise typer.Exit(1)
-    elif out_file is None:
-        if as_json:
-            print_json({"answers": listed(answers)})
-        else:
-            write_answers(None, table, answers, memory.form.scope)
+    elif out_file is not None:
+        written = {"written": str(out_file), "sequences": len(table.X)}
+        print_json(written) if as_json else say(f"{len(table.X):,} sequences answered, written to {out_file}")
+    elif as_json:
+        print_json({"sequences": list(answered(table, answers, memory.form.scope).records())})
+    else:
+        write_answers(None, table, answers, memory.form.scope)
 
 
 @app.command()
@@ -153,6 +156,8 @@ def inspect(
     as_json: AsJson = False,
 ) -> None:
     """What is in this model: shapes, parameters, constants, and how close its contexts come."""
+    if picture is not None:
+        pictures.check_picture(picture)
     memory = load(model)
     if as_json:
         shapes = {name: list(a.shape) for name, a in memory.transformer.tensors()}
@@ -163,7 +168,7 @@ def inspect(
         pictures.gap_histogram(out, memory)
     if picture is not None:
         pictures.draw(memory, picture)
-        err.print(f"picture written to {picture}")
+        err.print(f"picture written to {picture}", markup=False)
 
 
 @app.command()
@@ -177,35 +182,35 @@ def verify(model: Model, as_json: AsJson = False) -> None:
         print_json(verdict)
     else:
         for line in [*lines, verdict["why"]] if verdict["why"] else lines:
-            out.print(line, highlight=False, markup=False, soft_wrap=True)
-        out.print(verdict["result"])
+            say(line)
+        say(verdict["result"])
     raise typer.Exit(EXITS[verdict["result"]])
 
 
 @app.command()
 def explain(model: Model) -> None:
     """Say a bundle's certificate in words: what is claimed, what is assumed, what is not claimed."""
-    out.print(explain_folder(model), highlight=False, markup=False, soft_wrap=True)
+    say(explain_folder(model))
 
 
 @app.command()
 def plan(
     data: Data,
     rank: Rank = None,
-    dtype: DtypeOption = "float64",
+    dtype: Dtype = "float64",
     mapping: MappingOption = "auto",
     readout: ReadoutOption = "auto",
     positions: Positions = False,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Say before compiling what it will take, or why it is impossible (exit code 1)."""
-    with progress() as step:
+    """Say before compiling what it will take. Exit code 1: no such model can satisfy the data, and why."""
+    with progress() as step, about(data):
         step("reading")
         table = read_table(data)
         result = plan_data(
             table.X,
-            answers_of(table, data),
+            answers_of(table),
             lengths=table.lengths,
             rank=rank,
             dtype=dtype,
@@ -219,7 +224,7 @@ def plan(
     if as_json:
         print_json(result.to_json())
     else:
-        out.print(str(result), highlight=False, markup=False)
+        say(in_options(str(result)))
     if not result.possible:
         raise typer.Exit(1)
 
@@ -227,10 +232,10 @@ def plan(
 @app.command()
 def theorem(data: Data, seed: Seed = 0, as_json: AsJson = False) -> None:
     """What the published theorem would need on this data, next to what the library uses."""
-    with progress() as step:
+    with progress() as step, about(data):
         step("reading")
         table = read_table(data)
-        comparison = compare(table.X, answers_of(table, data), table.lengths, seed, step)
+        comparison = compare(table.X, table.Y, table.lengths, seed, step)
     if as_json:
         print_json(comparison.to_json())
     else:
@@ -241,12 +246,11 @@ def theorem(data: Data, seed: Seed = 0, as_json: AsJson = False) -> None:
 def demo() -> None:
     """Compile a small table in which the same word answers differently in different company, and look at it."""
     table = read_table(example("company"))
-    assert table.Y is not None
     model = memorize_data(table.X, table.Y, lengths=table.lengths)
     pictures.demo(out, table, model)
-    right, total = recall(model, table)
-    out.print(f"\n[bold]{right} of {total} answers reproduced[/bold] (measured), without training.")
-    if right != total:
+    measured = recall(model, table.X, table.Y, table.lengths)
+    say(f"\n{measured} (measured), without training.")
+    if not measured.perfect:
         raise typer.Exit(1)
 
 
@@ -255,34 +259,35 @@ def version(
     show_version: Annotated[bool, typer.Option("--version", help="Print the version.", is_eager=True)] = False,
 ) -> None:
     if show_version:
-        out.print(__version__)
+        say(__version__)
         raise typer.Exit
 
 
-def recall(model: Memory, table: Table) -> tuple[int, int]:
-    """How many answers come back as given."""
-    given, wanted = (listed(a) for a in (model.predict(table.X, table.lengths), answers_of(table, None)))
-    if model.form.scope == "sequence":
-        pairs = list(zip(given, wanted, strict=True))
-    else:
-        lengths = [len(row) for row in wanted] if table.lengths is None else list(table.lengths)
-        pairs = [
-            pair for g, w, k in zip(given, wanted, lengths, strict=True) for pair in zip(g[:k], w[:k], strict=True)
-        ]
-    return sum(g == w for g, w in pairs), len(pairs)
-
-
-def answers_of(table: Table, path: Path | None) -> Any:
+def answers_of(table: Table) -> Any:
     if table.Y is None:
-        raise HypothesisError(
-            "data", "answers beside the sequences", f"{path or table.source} has none", "Add a column of answers."
-        )
+        raise HypothesisError("data", "answers beside the sequences", "there are none", "Add a column of answers.")
     return table.Y
 
 
-def listed(answers: Any) -> list[Any]:
-    converted: list[Any] = answers.tolist() if hasattr(answers, "tolist") else list(answers)
-    return converted
+@contextmanager
+def about(data: Path) -> Iterator[None]:
+    """Say in which file something was found."""
+    try:
+        yield
+    except HypothesisError as error:
+        found = error.found if data.name in error.found else f"in {data.name}, {error.found}"
+        raise HypothesisError(error.statement, error.needs, found, error.remedy) from None
+
+
+def in_options(message: str) -> str:
+    """Arguments of the library as options of the command line."""
+    message = re.sub(r'\b(mapping|readout|dtype|scope)="(\w+)"', r"--\1 \2", message)
+    return message.replace("positions=True", "--positions").replace("`save` wrote", "`onelayer memorize` wrote")
+
+
+def say(text: str) -> None:
+    """Plain words: no markup in names, no line breaks of our own."""
+    out.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 def print_json(value: Any) -> None:
@@ -293,18 +298,22 @@ def print_json(value: Any) -> None:
 def progress() -> Iterator[Any]:
     """A line on standard error that says what is going on; it leaves nothing behind."""
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=24), TimeElapsedColumn())
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
-        task = bar.add_task("starting", total=None)
-        yield lambda text: bar.update(task, description=text)
+    try:
+        with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
+            task = bar.add_task("starting", total=None)
+            yield lambda text: bar.update(task, description=text)
+    except KeyboardInterrupt:
+        err.print("interrupted; nothing was written")
+        raise typer.Exit(130) from None
 
 
-def main() -> None:
-    """Run the command line; what a person can mend is said in a line, without a traceback."""
+def run() -> None:
+    """What a person can mend is said in a line, without a traceback."""
     try:
         app()
     except (HypothesisError, MissingExtraError, OSError) as error:
-        err.print(f"error: {error}", style="red", highlight=False, markup=False, soft_wrap=True)
+        err.print(f"error: {in_options(str(error))}", style="red", highlight=False, markup=False, soft_wrap=True)
         sys.exit(2)
-    except KeyboardInterrupt:
-        err.print("interrupted; nothing was written")
-        sys.exit(130)
+    except MemoryError as error:
+        err.print(f"error: out of memory ({error}). Use fewer sequences, or a smaller --rank.", markup=False)
+        sys.exit(2)

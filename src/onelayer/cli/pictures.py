@@ -17,7 +17,7 @@ from onelayer.ledger import show
 from onelayer.memory import Memory
 from onelayer.model.forward import apply_stack
 
-STRIP = 56  # columns of a number line
+STRIP = 40  # columns of a number line
 
 
 def summary(console: Console, model: Memory) -> None:
@@ -55,13 +55,17 @@ def gaps_lower(model: Memory) -> Any:
 def gap_histogram(console: Console, model: Memory) -> None:
     """How many gaps between neighbouring answers fall into each power of ten."""
     gaps = gaps_lower(model)
-    if not gaps.size:
-        console.print("One plateau: every input gets the same answer.")
+    if model.ledger["readout"] != "plateaus" or not gaps.size:
+        kind = (
+            "One plateau" if model.ledger["readout"] == "plateaus" else f"The readout is {model.ledger['readout']}"
+        )
+        console.print(f"\n{kind}: there are no gaps on a line to show.")
         return
+    full = "█" if (console.encoding or "").lower().startswith("utf") else "#"
     values, counts = np.unique(np.floor(np.log10(gaps)).astype(int), return_counts=True)
     console.print("\nGaps between neighbouring answers (a bar for each power of ten)")
     for value, count in zip(values.tolist(), counts.tolist(), strict=True):
-        bar = "█" * max(1, round(40 * count / counts.max()))
+        bar = full * max(1, round(40 * count / counts.max()))
         console.print(f"  1e{value:+03d}  {bar} {count:,}", highlight=False)
     guard, radius = model.ledger["guard"], model.ledger["radius_upper"]
     console.print(
@@ -69,10 +73,17 @@ def gap_histogram(console: Console, model: Memory) -> None:
     )
 
 
+def check_picture(path: Path) -> None:
+    """Refuse a picture that could not be written, before anything is shown."""
+    if path.suffix.lower() not in (".png", ".svg"):
+        raise HypothesisError("data", "a picture name ending in .png or .svg", f"it is {path}", "Rename it.")
+    if not path.absolute().parent.is_dir():
+        raise HypothesisError("data", "a folder that exists", f"there is no {path.parent}", "Create it.")
+
+
 def draw(model: Memory, path: Path) -> None:
     """Gaps and readout as a figure."""
-    if path.suffix not in (".png", ".svg"):
-        raise HypothesisError("data", "a picture name ending in .png or .svg", f"it is {path}", "Rename it.")
+    check_picture(path)
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -81,7 +92,7 @@ def draw(model: Memory, path: Path) -> None:
     figure = Figure(figsize=(9, 6.5 if on_a_line else 3.5), layout="constrained")
     bars = figure.add_subplot(2 if on_a_line else 1, 1, 1)
     gaps = gaps_lower(model)
-    if gaps.size:
+    if gaps.size and model.ledger["readout"] == "plateaus":
         octaves = np.arange(np.floor(np.log2(gaps.min())) - 0.5, np.log2(gaps.max()) + 1)
         bars.hist(gaps, bins=np.exp2(octaves).tolist(), color="#4477aa")
     radius = float(str(model.ledger["radius_upper"]))
@@ -93,7 +104,8 @@ def draw(model: Memory, path: Path) -> None:
         t, y = staircase(model)
         stairs = figure.add_subplot(2, 1, 2)
         stairs.plot(t, y, color="#4477aa", linewidth=1.2)
-        stairs.set(xlabel="context coordinate t (a stretch in the middle)", ylabel="output, first component")
+        what = "number of the class" if model.form.classes is not None else "output, first component"
+        stairs.set(xlabel="context coordinate t (up to 25 plateaus in the middle)", ylabel=what)
     figure.suptitle(f"One attention layer, {model.n_parameters:,} parameters")
     figure.savefig(path, dpi=150)
 
@@ -118,26 +130,28 @@ def demo(console: Console, data: DataTable, model: Memory) -> None:
         f"compiled into one attention head of rank {model.ledger['rank']} and a readout of "
         f"{model.ledger['plateaus']} plateaus: {model.n_parameters:,} parameters, no training.\n"
     )
-    contexts = np.asarray(model.trace(data.X, data.lengths)["context0"])
-    seen: dict[str, list[tuple[float, str, str]]] = defaultdict(list)
-    for record, row in zip(data.records(), contexts.tolist(), strict=True):
-        for word, answer, at in zip(record["tokens"], record["answers"], row, strict=False):
+    kept = model.trace(data.X, data.lengths)
+    contexts, coordinates = np.asarray(kept["context0"]), np.asarray(kept["readout.0"])[..., 0]
+    seen: dict[str, list[tuple[float, float, str, str]]] = defaultdict(list)
+    for record, row, ts in zip(data.records(), contexts.tolist(), coordinates.tolist(), strict=True):
+        for word, answer, at, t in zip(record["tokens"], record["answers"], row, ts, strict=False):
             company = " ".join(other for other in record["tokens"] if other != word)
-            seen[word].append((at, answer, company))
-    ambiguous = {word: rows for word, rows in seen.items() if len({answer for _, answer, _ in rows}) > 1}
+            seen[word].append((at, t, answer, company))
+    ambiguous = {word: rows for word, rows in seen.items() if len({row[2] for row in rows}) > 1}
     table = Table(title="What attention writes beside a word", title_justify="left", show_edge=False)
-    for name in ("word", "in the company of", "context number", "answer"):
+    for name in ("word", "in the company of", "context", "t = context + the word's code", "answer read off at t"):
         table.add_column(name)
     for word, rows in list(ambiguous.items())[:3]:
-        for at, answer, company in rows:
-            table.add_row(*map(Text, (word, company, f"{at:+.6f}", answer)))
+        for at, t, answer, company in rows:
+            table.add_row(*map(Text, (word, company, f"{at:+.4f}", f"{t:.4f}", answer)))
     console.print(table)
-    console.print("\nAll of them on a line: a digit is the word in one company and names the answer read off.")
     low, high = float(contexts.min()), float(contexts.max())
+    console.print("\nAll contexts on a line: a digit is the word in one company and names the answer read off.")
+    console.print(f"{'':>8} {f'{low:+.2f}':<{STRIP - 5}}{high:+.2f}", highlight=False)
     for word, rows in ambiguous.items():
         strip = ["·"] * STRIP
-        names = {answer: str(i + 1) for i, answer in enumerate(dict.fromkeys(a for _, a, _ in rows))}
-        for at, answer, _ in rows:
+        names = {answer: str(i + 1) for i, answer in enumerate(dict.fromkeys(row[2] for row in rows))}
+        for at, _, answer, _ in rows:
             strip[round((STRIP - 1) * (at - low) / (high - low or 1.0))] = names[answer]
         legend = "  ".join(f"{mark} {answer}" for answer, mark in names.items())
         console.print(f"{word:>8} {''.join(strip)} {legend}", highlight=False, soft_wrap=True)

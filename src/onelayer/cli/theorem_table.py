@@ -24,11 +24,15 @@ def show(console: Console, comparison: Comparison) -> None:
     table.add_row("beta", *(_number(c.beta) for c in columns))
     table.add_row("log10 of the promised gap (delta)", *(_number(c.log10_delta) for c in columns))
     table.add_row("log10 of the gap it really has", *(_number(c.log10_gap) for c in columns))
-    table.add_row("bits needed", *("" if c.bits is None else f"{c.bits:,}" for c in columns))
+    table.add_row("bits that the promise (or the gap) needs", *(_whole(c.bits) for c in columns))
     console.print(table)
     for column in columns:
         if column.note:
             console.print(f"{column.name}: {column.note}", highlight=False, markup=False)
+
+
+def _whole(value: int | None) -> str:
+    return "" if value is None else f"{value:,}" if value < 10**9 else f"{value:.3g}"
 
 
 def _number(value: float | None) -> str:

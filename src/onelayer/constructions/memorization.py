@@ -53,8 +53,15 @@ def memorize(
               "published" (Theorem 2, whose constants no float holds), or "auto"
     readout   how answers are read off: "plateaus", "boxes", "triangular", or "auto"
     positions whether the order of the tokens matters
+    seed      same data and seed, same weights
     scope     "token" or "sequence", where the shape of Y leaves it open
     on_step   called with a line of text at each stage
+
+    Raises HypothesisError, naming the place and a remedy, for data that no such model can satisfy.
+
+    >>> model = memorize([["river", "bank"], ["bank", "robber"]], [["water", "shore"], ["money", "crime"]])
+    >>> model.predict([["robber", "bank"]]).tolist()
+    [['crime', 'money']]
     """
     problem = read_problem(X, Y, lengths, dtype, positions, seed, scope)
     found = search(problem, mapping, rank, readout, on_step)
@@ -102,28 +109,35 @@ def _ledger(problem: Problem, found: Found, readout: Readout, memory: Memory) ->
     f, c = found.fit, found.context_map
     assert f.plateaus is not None
     span = float(np.ptp(c.coordinates, axis=0).max())
-    kind = "triangular" if readout == "triangular" else "plateaus" if found.route.rank == 1 else "boxes"
+    interpolates = readout == "triangular"
+    kind = "triangular" if interpolates else "plateaus" if found.route.rank == 1 else "boxes"
+    at_least = "at least" if kind == "boxes" else "at the nearest just"
+    why = "asked for" if readout == kind else f"rank {found.route.rank} is read off by {kind}"
+    rows = problem.answers.rows
+    rounding = float(np.abs(rows - rows.astype(problem.dtype)).max())
+    saturates = [
+        Constant("plateaus", f.plateaus.count, "K, runs of neighbouring ids with equal answers, or boxes"),
+        Constant("guard", f.plateaus.guard, "how far an id may move without leaving its plateau"),
+        Constant("margin", f.margin, "guard (less the distance of merged ids) / radius_upper; at least 1 is safe"),
+    ]
     return [
         Constant("mapping", found.route.mapping, found.route.why),
-        Constant(
-            "readout", kind, "asked for" if readout == kind else f"rank {found.route.rank} is read off by {kind}"
-        ),
-        Constant("rank", found.route.rank, "size of the one head, and number of context coordinates"),
+        Constant("readout", kind, why),
+        Constant("rank", int(found.route.rank), "size of the one head, and number of context coordinates"),
         Constant("dtype", str(problem.dtype), "arithmetic in which the model runs"),
         Constant("seed", problem.seed, "same data and seed, same weights"),
         Constant("attempts", found.attempts, "random directions and temperatures tried"),
         Constant("sequences", problem.sequences.N, "N"),
         Constant("tokens", problem.sequences.token_count(), "tokens with an answer, padding not counted"),
         Constant("distinct", f.distinct, "M, ids told apart"),
-        Constant("plateaus", f.plateaus.count, "K, runs of neighbouring ids with equal answers"),
         *c.constants,
-        Constant("gap", f.gap, "smallest distance of two ids told apart"),
-        Constant("answer_gap", f.answer_gap, "smallest distance of two ids with different answers"),
-        Constant("guard", f.plateaus.guard, "how far an id may move without leaving its plateau"),
+        Constant("gap", f.gap, f"two ids told apart are {at_least} this far from each other"),
+        Constant("answer_gap", f.answer_gap, f"two ids with different answers are {at_least} this far apart"),
         Constant("radius_upper", c.radius, f"a-priori bound on the rounding error of an id in {problem.dtype}"),
-        Constant("margin", f.margin, "guard / radius_upper; at least 1: rounding cannot change an answer"),
+        *([] if interpolates else saturates),
         Constant("bits_needed", found.bits_needed, "log2(4 span/gap)"),
-        Constant("bits_available", float(np.log2(span / c.radius)) if span else 53.0, "log2(span/radius_upper)"),
+        Constant("bits_available", float(np.log2(span / c.radius)) if span else 0.0, "log2(span/radius_upper)"),
+        Constant("answer_rounding", rounding, f"largest |answer - answer in {problem.dtype}|"),
         Constant("parameters", memory.n_parameters, "every weight and bias, zeros of full matrices included"),
         Constant("bytes", memory.n_parameters * problem.dtype.itemsize, "of weights"),
     ]

@@ -54,9 +54,16 @@ def read_problem(
     X: Any, Y: Any, lengths: Any, dtype: DTypeLike, positions: bool, seed: int, scope: Scope | None = None
 ) -> Problem:
     """Check everything that can be checked without building anything."""
-    number = np.dtype(dtype)
+    try:
+        number = np.dtype(dtype)
+    except TypeError:
+        number = np.dtype(object)
     if number not in (np.float32, np.float64):
         raise HypothesisError("memorize", "dtype float32 or float64", f"dtype {number} was asked for", "Change it.")
+    if type(seed) is not int or seed < 0:
+        raise HypothesisError("memorize", "a whole seed of at least 0", f"seed={seed!r}", "Give 0, 1, 2, ...")
+    if scope not in (None, "token", "sequence"):
+        raise HypothesisError("memorize", 'scope "token" or "sequence"', f"scope={scope!r}", "Choose one of them.")
     sequences = read_sequences(X, lengths)
     answers = read_answers(Y, sequences, scope)
     limit, classes = 2 ** (np.finfo(number).nmant + 1), answers.form.classes
@@ -64,8 +71,12 @@ def read_problem(
         raise HypothesisError(
             "memorize", f"at most {limit} classes in {number}", f"there are {len(classes)}", 'Use dtype="float64".'
         )
-    if not np.abs(answers.rows).max() < np.finfo(number).max:
+    size = np.abs(answers.rows)
+    if not size.max() <= np.finfo(number).max or ((size > 0) & (size < np.finfo(number).tiny)).any():
         raise HypothesisError(
-            "memorize", f"answers that {number} can hold", "an answer overflows it", "Rescale the answers."
+            "memorize",
+            f"answers that {number} can hold",
+            "an answer overflows or underflows it",
+            "Rescale the answers.",
         )
     return Problem(sequences, answers, number, positions, seed)

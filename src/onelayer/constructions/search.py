@@ -26,7 +26,7 @@ Step = Callable[[str], None]
 MAX_ATTEMPTS, HOPELESS_AFTER, HOPELESS_MARGIN = 12, 3, 0.05
 #: Small data can afford to look for a wide margin: about this many attention rows are spent on it.
 ROWS_FOR_MARGIN = 1 << 17
-MAX_AUTO_RANK = 6
+MAX_AUTO_RANK, MAX_RANK = 6, 64
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,9 @@ def routes(problem: Problem, mapping: Mapping, rank: int | None, readout: Readou
             f"readout={readout!r}",
             "Choose one of them.",
         )
-    if rank is not None and rank < 1:
-        raise HypothesisError("memorize", "a rank of at least 1", f"rank={rank}", "Leave it out to have it chosen.")
+    if rank is not None and (type(rank) is not int or not 1 <= rank <= MAX_RANK):
+        needs = f"a whole rank of at least 1 and at most {MAX_RANK}"
+        raise HypothesisError("memorize", needs, f"rank={rank!r}", "Leave it out to have it chosen.")
     on_line = readout in ("plateaus", "triangular")
     if on_line and rank is not None and rank > 1:
         raise HypothesisError(
@@ -98,6 +99,8 @@ def routes(problem: Problem, mapping: Mapping, rank: int | None, readout: Readou
         raise _beyond_floats(problem)
     if mapping == "rank_one" and rank not in (None, 1):
         raise HypothesisError("rank_one", "rank 1", f"rank={rank} was asked for", "Leave the rank out.")
+    if readout == "boxes" and (rank == 1 or mapping == "rank_one"):
+        raise HypothesisError("boxes", "a rank of at least 2", "rank 1 was asked for", 'Use readout="plateaus".')
     first = 2 if readout == "boxes" and rank is None else 1
     only_one = on_line or mapping == "rank_one"
     ranks = [rank] if rank is not None else [1] if only_one else list(range(first, MAX_AUTO_RANK + 1))
@@ -107,7 +110,7 @@ def routes(problem: Problem, mapping: Mapping, rank: int | None, readout: Readou
         elif problem.answers.form.scope == "sequence":
             yield Route("shared_query", s, "one answer per sequence needs one context per sequence")
         else:
-            yield Route("temperature", s, "the published architecture: rank-1, no biases, searched temperature")
+            yield Route("temperature", s, "the published architecture: one head, no biases, temperature searched")
             yield Route("shared_query", s, "the bias-free head did not separate, so the query got a bias")
 
 
@@ -185,7 +188,7 @@ def _refuse(problem: Problem, result: Fit, rows: Array, per_sequence: bool) -> t
     exact = Company(problem.sequences, problem.positions, np.dtype(np.float64))
     collision = refuse_contradictions(exact, result.suspects, rows, per_sequence, problem.show_answer(per_sequence))
     if collision is not None and problem.dtype != np.float64:
-        rounded = replace(exact, dtype=problem.dtype)
+        rounded = Company(problem.sequences, problem.positions, problem.dtype)
         a, b = collision
         if rounded.key(a) == rounded.key(b):
             raise HypothesisError(
@@ -219,14 +222,16 @@ def _not_separated(problem: Problem, found: Found) -> HypothesisError:
     where = "two ids"
     if found.fit.closest is not None:
         a, b = (company.place(sample, per_sequence) for sample in found.fit.closest)
-        where = f"the nearest two, {a} and {b}, have different answers and ids that"
-    remedy = "Round or rescale the data so that different sequences differ by more, or pass positions=True."
+        rows = problem.rows(per_sequence)
+        kind = "different" if (rows[found.fit.closest[0]] != rows[found.fit.closest[1]]).any() else "equal"
+        where = f"the nearest two, {a} and {b}, have {kind} answers and ids that"
+    remedy = "Round or rescale the data so that different sequences differ by more."
     if problem.dtype == np.float32:
-        remedy = 'Use dtype="float64", or a larger rank.'
+        remedy = 'Use dtype="float64".'
     return HypothesisError(
         found.route.mapping,
         f"contexts that {problem.dtype} can tell apart",
-        f"after {found.attempts} directions and temperatures {where} differ by {found.fit.answer_gap:.3g} where "
+        f"after {found.attempts} directions and temperatures {where} differ by {found.fit.nearest:.3g} where "
         f"rounding may move an id by {found.context_map.radius:.3g}",
         remedy,
     )

@@ -15,6 +15,11 @@ from onelayer.errors import HypothesisError
 Array = NDArray[Any]
 Scope = Literal["token", "sequence"]
 
+#: Types that NumPy keeps as they are, by what they become; a float among whole numbers makes all of them reals.
+PLAIN: dict[type, str] = {int: "number", float: "number", bool: "truth", str: "word"}
+#: Longer class names are kept as objects: an array of words is as wide as its longest.
+LONGEST_WORD = 256
+
 
 @dataclass(frozen=True)
 class AnswerForm:
@@ -43,13 +48,17 @@ class AnswerForm:
         return values
 
     def _class_array(self) -> Array:
+        """Classes as an array to index: typed where that changes nothing, else objects."""
         assert self.classes is not None
-        if len({type(name) for name in self.classes}) == 1 and not isinstance(self.classes[0], tuple):
+        types = {type(name) for name in self.classes}
+        short = types != {str} or max(map(len, self.classes)) <= LONGEST_WORD  # type: ignore[arg-type]
+        if len(types) == 1 and types <= {bool, int, float, str} and short:
             array = np.asarray(self.classes)
-            if array.dtype != object:
+            if array.dtype != object and array.tolist() == list(self.classes):
                 return array
-        array = np.empty(len(self.classes), dtype=object)  # mixed classes keep their own types
-        array[:] = self.classes
+        array = np.empty(len(self.classes), dtype=object)
+        for i, name in enumerate(self.classes):
+            array[i] = name
         return array
 
 
@@ -67,7 +76,10 @@ def read_answers(Y: Any, sequences: Sequences, scope: Scope | None = None) -> An
     Without a scope, an answer per place (N, n) means one per token; (N,) one per sequence; real (N, q) with
     q != n, one vector per sequence.
     """
-    ragged = isinstance(Y, list | tuple) and sequences.lengths is not None and _is_nested(Y)
+    if Y is None:
+        raise HypothesisError("data", "answers", "Y is None", "Give one answer per token, or one per sequence.")
+    listed = isinstance(Y, list | tuple) and _is_nested(Y)
+    ragged = listed and sequences.lengths is not None and scope != "sequence"
     if ragged:
         values = _flatten(Y, sequences)
         _refuse_other_scope(scope, "token")
@@ -99,18 +111,21 @@ def read_answers(Y: Any, sequences: Sequences, scope: Scope | None = None) -> An
 
 
 def _is_nested(Y: Any) -> bool:
-    return len(Y) > 0 and isinstance(Y[0], list | tuple | np.ndarray)
+    """A list of lists; a tuple is a class."""
+    return len(Y) > 0 and all(isinstance(row, list | np.ndarray) for row in Y)
 
 
 def _as_array(Y: Any) -> Array:
-    """An array without NumPy's guesses: mixed or nested hashables (tuples) stay objects."""
+    """An array without NumPy's guesses: what NumPy would change (mixed types, tuples, NULs) stays as objects."""
     if isinstance(Y, np.ndarray):
         return Y
     if hasattr(Y, "__array__"):
         return np.asarray(Y)
-    rows = list(Y)
-    nested = bool(rows) and isinstance(rows[0], list | np.ndarray)
-    flat = [x for row in rows for x in row] if nested else rows
+    try:
+        rows = list(Y)
+    except TypeError:
+        raise HypothesisError("data", "answers in a list or an array", f"Y is {Y!r:.60}", "Give a list.") from None
+    nested = bool(rows) and all(isinstance(row, list | np.ndarray) for row in rows)
     if nested and len({len(row) for row in rows}) > 1:
         raise HypothesisError(
             "data",
@@ -118,11 +133,23 @@ def _as_array(Y: Any) -> Array:
             "rows of Y have different lengths although all sequences are equally long",
             "Give one answer per token.",
         )
-    kinds = {np.asarray(x).dtype.kind if not isinstance(x, tuple) else "O" for x in flat}
-    if kinds <= set("iub") or kinds <= set("iubf") or kinds <= {"U"}:
-        return np.asarray(rows)
+    flat = [x for row in rows for x in row] if nested else rows
+    if all(type(x) in PLAIN for x in flat) and len({PLAIN[type(x)] for x in flat}) == 1:
+        array = np.asarray(rows)
+        if array.dtype != object and array.tolist() == rows:
+            return array
+    elif any(isinstance(x, list | np.ndarray) for x in flat):
+        try:
+            return np.asarray(rows, np.float64)  # vectors of reals
+        except (ValueError, TypeError):
+            raise HypothesisError(
+                "data", "vectors of one length", "rows of Y differ in shape", "Give every answer q components."
+            ) from None
     array = np.empty(len(flat), dtype=object)
-    array[:] = flat
+    for i, x in enumerate(flat):
+        array[i] = x
+    if all(isinstance(x, np.generic) for x in flat):
+        return np.asarray(rows)
     return array.reshape(len(rows), -1) if nested else array
 
 
@@ -151,6 +178,8 @@ def _refuse_other_scope(asked: Scope | None, found: Scope) -> None:
 def _encode(values: Array, scope: Scope, vectors: bool, *, ragged: bool) -> Answers:
     if values.dtype.kind == "f":
         rows = values.astype(np.float64).reshape(len(values), -1)
+        if values.dtype.itemsize > 8:
+            raise HypothesisError("data", "answers of at most 64 bits", f"Y has type {values.dtype}", "Round them.")
         if not np.isfinite(rows).all():
             raise HypothesisError(
                 "data",
@@ -176,7 +205,7 @@ def _classes(values: Array) -> tuple[tuple[Hashable, ...], Array]:
         if values.dtype.kind == "i":
             values = values.astype(np.int64)  # differences of narrow integers would wrap around
         low, high = (int(values.min()), int(values.max())) if values.dtype.kind in "iu" else (0, 1 << 40)
-        if high - low < 4 * values.size:  # a lookup table is ten times faster than sorting
+        if high - low < 4 * values.size and high < 2**62:  # a lookup table is ten times faster than sorting
             seen = np.zeros(high - low + 1, bool)
             seen[values - low] = True
             rank = np.cumsum(seen) - 1

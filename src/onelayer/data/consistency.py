@@ -5,11 +5,10 @@ Used only where the ids of two places with different answers are too close, so c
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,9 +18,6 @@ from onelayer.data.sequences import Sequences
 from onelayer.errors import HypothesisError
 
 Array = NDArray[Any]
-
-#: Different contexts of one crowded spot that are compared with each other.
-MOST_COMPARED = 64
 
 
 @dataclass(frozen=True)
@@ -42,6 +38,7 @@ class Company:
     sequences: Sequences
     positions: bool
     dtype: np.dtype[Any]
+    cache: dict[int, tuple[Hashable, Hashable]] = field(default_factory=dict, compare=False, repr=False)
 
     def place(self, sample: int, per_sequence: bool) -> Place:
         return Place(int(sample), None) if per_sequence else Place(*self.sequences.place(sample))
@@ -55,27 +52,18 @@ class Company:
         lengths = self.sequences.lengths
         return Counter(self.token(i, k) for k in range(self.sequences.n if lengths is None else int(lengths[i])))
 
-    def key(self, place: Place) -> Hashable:
-        """Equal keys if and only if no permutation-equivariant model can tell the places apart."""
-        company = frozenset(self.multiset(place.i).items())
-        return (None if place.k is None else self.token(place.i, place.k), company)
+    def key(self, place: Place, *, proportions: bool = False) -> Hashable:
+        """Equal keys if and only if no permutation-equivariant model (with proportions: no softmax attention) can
+        tell the places apart."""
+        company, in_lowest_terms = self._companies(place.i)
+        token = None if place.k is None else self.token(place.i, place.k)
+        return (token, in_lowest_terms if proportions else company)
 
-    def proportional(self, a: Place, b: Place) -> bool:
-        """Same token, and multisets with the same proportions: no softmax can tell them apart."""
-        if (a.k is None) != (b.k is None):
-            return False
-        if a.k is not None and b.k is not None and self.token(a.i, a.k) != self.token(b.i, b.k):
-            return False
-        first, second = self.multiset(a.i), self.multiset(b.i)
-        return _in_lowest_terms(first) == _in_lowest_terms(second)
-
-    def is_zero(self, place: Place) -> bool:
-        return (
-            place.k is not None
-            and self.sequences.is_real
-            and not self.positions
-            and not self.sequences.tokens[place.i, place.k].any()
-        )
+    def _companies(self, i: int) -> tuple[Hashable, Hashable]:
+        if i not in self.cache:
+            counts = self.multiset(i)
+            self.cache[i] = frozenset(counts.items()), frozenset(_in_lowest_terms(counts).items())
+        return self.cache[i]
 
 
 def _in_lowest_terms(counts: Counter[Hashable]) -> dict[Hashable, int]:
@@ -91,35 +79,31 @@ def refuse_contradictions(
     Raises for the first pair that no model of this kind can satisfy. Otherwise returns the first pair of really
     different contexts, which another direction or temperature may tell apart. ``answer`` renders a sample.
     """
-    worst: tuple[int, int] | None = None
+    contradiction: tuple[int, int] | None = None
+    proportional: tuple[int, int] | None = None
     collision: tuple[Place, Place] | None = None
     for group in sorted(groups, key=lambda members: int(members.min())):
-        first: dict[Hashable, int] = {}
-        members = sorted(int(sample) for sample in group)
-        for sample in members:
-            other = first.setdefault(company.key(company.place(sample, per_sequence)), sample)
-            if (rows[other] != rows[sample]).any() and (worst is None or sample < worst[1]):
-                worst = (other, sample)
-        if worst is None and collision is None:
-            collision = _first_collision(company, list(first.values())[:MOST_COMPARED], rows, per_sequence)
-    if worst is not None:
-        raise _contradiction(company, *worst, per_sequence, answer)
+        same: dict[Hashable, int] = {}
+        alike: dict[Hashable, int] = {}
+        for sample in sorted(int(member) for member in group):
+            place = company.place(sample, per_sequence)
+            other = same.setdefault(company.key(place), sample)
+            if (rows[other] != rows[sample]).any() and (contradiction is None or sample < contradiction[1]):
+                contradiction = (other, sample)
+                break
+            other = alike.setdefault(company.key(place, proportions=True), sample)
+            if (rows[other] != rows[sample]).any() and proportional is None:
+                proportional = (other, sample)
+        firsts = list(same.values())
+        if collision is None and len(firsts) > 1:
+            different = [s for s in firsts if (rows[s] != rows[firsts[0]]).any()]
+            if different:
+                collision = tuple(company.place(s, per_sequence) for s in (firsts[0], different[0]))  # type: ignore[assignment]
+    if contradiction is not None:
+        raise _contradiction(company, *contradiction, per_sequence, answer)
+    if proportional is not None:
+        raise _proportional(company, *(company.place(s, per_sequence) for s in proportional))
     return collision
-
-
-def _first_collision(
-    company: Company, samples: list[int], rows: Array, per_sequence: bool
-) -> tuple[Place, Place] | None:
-    """The first pair of different contexts with different answers; raises if no softmax tells them apart."""
-    found: tuple[Place, Place] | None = None
-    for x, y in itertools.combinations(samples, 2):
-        if (rows[x] == rows[y]).all():
-            continue
-        pair = company.place(x, per_sequence), company.place(y, per_sequence)
-        if company.proportional(*pair):
-            raise _proportional(company, *pair)
-        found = found or pair
-    return found
 
 
 def _contradiction(company: Company, a: int, b: int, per_sequence: bool, answer: Any) -> HypothesisError:

@@ -18,7 +18,7 @@ Array = NDArray[Any]
 class Sequences:
     """N sequences of at most n tokens: real vectors [N, n, d], or ids [N, n] into a vocabulary.
 
-    Padding (rows at or after a length) is zero. ``lengths`` is None when every sequence is full.
+    Padding (rows at or after a length) repeats the first token. ``lengths`` is None when every sequence is full.
     """
 
     tokens: Array
@@ -81,6 +81,8 @@ def read_sequences(
         isinstance(X, np.ndarray) and X.dtype == object
     ):
         X, lengths = _pad(X, lengths)
+    if isinstance(X, np.ma.MaskedArray):
+        raise HypothesisError("data", "arrays without a mask", "X is masked", "Give `lengths` for padding instead.")
     X = np.asarray(X)
     if X.ndim not in (2, 3):
         raise HypothesisError(
@@ -102,11 +104,15 @@ def read_sequences(
 
 def _pad(X: Any, lengths: Any) -> tuple[Array, Any]:
     """A list of sequences into one padded array; their own lengths are used unless lengths are given."""
-    rows = [np.asarray(row) for row in X]
+    rows = [_row(row, i) for i, row in enumerate(X)]
     if not rows:
         raise HypothesisError("data", "at least one sequence", "the list of sequences is empty", "Give some data.")
+    if len({row.dtype.kind in "US" for row in rows}) > 1:
+        raise HypothesisError(
+            "data", "tokens of one type", "some sequences hold words and others numbers", "Write all of them alike."
+        )
     for i, row in enumerate(rows):
-        if row.ndim == 0 or row.dtype == object or row.ndim != rows[0].ndim or row.shape[1:] != rows[0].shape[1:]:
+        if row.ndim != rows[0].ndim or row.shape[1:] != rows[0].shape[1:]:
             raise HypothesisError(
                 "data",
                 "sequences of tokens of one width",
@@ -116,13 +122,6 @@ def _pad(X: Any, lengths: Any) -> tuple[Array, Any]:
         if not len(row):
             raise HypothesisError(
                 "data", "at least one token in each sequence", f"sequence {i} is empty", "Drop it."
-            )
-        if row.dtype.kind == "U" and not all(isinstance(token, str) for token in np.asarray(X[i], object).flat):
-            raise HypothesisError(
-                "data",
-                "tokens of one type",
-                f"sequence {i} mixes words and numbers",
-                "Write all of them as words, or all as numbers.",
             )
     own = np.array([len(row) for row in rows])
     if (own == own[0]).all():
@@ -138,6 +137,26 @@ def _pad(X: Any, lengths: Any) -> tuple[Array, Any]:
     for i, row in enumerate(rows):
         padded[i, : len(row)] = row
     return padded, own
+
+
+def _row(row: Any, i: int) -> Array:
+    """One sequence as an array; words keep every character, numbers every digit."""
+    given = row.tolist() if isinstance(row, np.ndarray) and row.dtype == object else row
+    try:
+        array = np.asarray(given)
+    except ValueError:
+        array = np.empty(0, object)
+    if array.dtype == object or array.ndim == 0:
+        raise HypothesisError(
+            "data",
+            "sequences that are lists of words, of whole numbers, of reals, or of vectors of one width",
+            f"sequence {i} is {given!r:.60}",
+            "A sequence of one token is written [token].",
+        )
+    if array.dtype.kind in "USi" and not isinstance(given, np.ndarray) and array.tolist() != list(given):
+        kept = "mixes words and numbers" if array.dtype.kind == "U" else "holds what NumPy cannot keep as it is"
+        raise HypothesisError("data", "tokens of one type", f"sequence {i} {kept}", "Write all of them alike.")
+    return array
 
 
 def _check_lengths(lengths: Any, N: int, n: int) -> Array | None:
@@ -206,8 +225,16 @@ def _real_tokens(X: Array, lengths: Array | None) -> Sequences:
             "data", "real numbers as token components", f"X has type {X.dtype}", "Convert X to float64."
         )
     tokens = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+    if (X.dtype.kind in "iu" and (tokens.astype(X.dtype) != X).any()) or X.dtype.itemsize > 8:
+        raise HypothesisError(
+            "data",
+            "token components that float64 holds exactly",
+            f"X has type {X.dtype} and loses digits",
+            "Round or rescale it.",
+        )
     if lengths is not None:
-        tokens = np.where(_mask(X, lengths)[:, :, None], tokens, 0)
+        # Padding repeats the first token, so that it changes no bound; attention never sees it.
+        tokens = np.where(_mask(X, lengths)[:, :, None], tokens, tokens[:, :1])
     # Reductions that any NaN or infinity survives, instead of a boolean array as large as the data.
     # Whole sequences first: reducing long rows is several times faster than reducing short ones.
     low, high = tokens.min(axis=0).min(axis=0), tokens.max(axis=0).max(axis=0)

@@ -17,7 +17,7 @@ from onelayer.data.answers import Scope
 from onelayer.data.files import arrays, parquet, records, rows
 from onelayer.data.files.table import Table, padded, refuse, typed
 
-__all__ = ["Table", "example", "read_table", "write_answers"]
+__all__ = ["Table", "answered", "example", "read_table", "write_answers"]
 
 READERS: dict[str, Callable[[Path], Table]] = {
     ".jsonl": records.read,
@@ -36,11 +36,13 @@ def read_table(path: str | os.PathLike[str]) -> Table:
     .parquet  list columns as in .jsonl, or the columns of .csv
     """
     path = Path(path)
+    if path.is_dir():
+        raise refuse("a data file", f"{path} is a folder", "Name a file in it.")
     reader = READERS[_ending(path)]
     if not path.is_file():
         raise refuse(
             "a data file",
-            f"{path} is a folder" if path.is_dir() else f"there is no file {path}",
+            f"there is no file {path}",
             "Check the name.",
         )
     return reader(path)
@@ -54,9 +56,9 @@ def write_answers(
     The file can be read again by `read_table`. It appears whole or not at all. ``scope`` is only needed for
     vectors that have as many components as a sequence has tokens.
     """
-    answered = _answered(table, answers, scope)
+    written = answered(table, answers, scope)
     if path is None:
-        sys.stdout.writelines(records.lines(answered))
+        sys.stdout.writelines(records.lines(written))
         return
     path = Path(path)
     ending = _ending(path)
@@ -65,7 +67,7 @@ def write_answers(
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         with part.open("xb") as stream:
-            _write(answered, ending, stream)
+            _write(written, ending, stream)
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(part, path)
@@ -104,7 +106,7 @@ def _write(table: Table, ending: str, stream: IO[bytes]) -> None:
         stream.writelines(line.encode() for line in lines(table))
 
 
-def _answered(table: Table, answers: Any, scope: Scope | None) -> Table:
+def answered(table: Table, answers: Any, scope: Scope | None) -> Table:
     """The table with other answers: an array or list with one answer per token, or one per sequence."""
     rows = [row.tolist() if isinstance(row, np.ndarray | np.generic) else row for row in answers]
     n, counts = table.X.shape[1], table.counts

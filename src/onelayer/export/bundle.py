@@ -44,11 +44,7 @@ def save(
     """
     if certificate is None and data is not None:
         certificate = certify(model, *data)
-    target = Path(path)
-    if target.exists() and not (target / DESCRIPTION).is_file():
-        raise _refused(target, "it exists and is not a onelayer bundle", "Choose another folder.")
-    if target.exists() and not overwrite:
-        raise _refused(target, "it exists already", "Choose another folder, or allow overwriting.")
+    target = check_target(path, overwrite=overwrite)
     description = _describe(model)
     tensors = {name: np.ascontiguousarray(a) for name, a in model.transformer.tensors()}
     weights = save_tensors(tensors, metadata={"description_sha256": _digest_of(description)})
@@ -65,6 +61,19 @@ def save(
     except BaseException:
         shutil.rmtree(building, ignore_errors=True)
         raise
+    return target
+
+
+def check_target(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
+    """Refuse a folder that a model must not or cannot be written to, before any work is done."""
+    target = Path(path)
+    if target.exists() and not (target / DESCRIPTION).is_file():
+        raise _unfit(target, "it exists and is not a onelayer bundle", "Choose another folder.")
+    if target.exists() and not overwrite:
+        raise _unfit(target, "it exists already", "Choose another folder, or allow overwriting.")
+    parent = next(folder for folder in target.absolute().parents if folder.exists())
+    if not (parent.is_dir() and os.access(parent, os.W_OK)):
+        raise _unfit(target, f"{parent} is not a folder that can be written to", "Choose another folder.")
     return target
 
 
@@ -181,6 +190,10 @@ def _put_in_place(building: Path, target: Path) -> None:
     target.rename(old / "bundle")
     building.rename(target)
     shutil.rmtree(old, ignore_errors=True)
+
+
+def _unfit(target: Path, found: str, remedy: str) -> HypothesisError:
+    return HypothesisError("data", f"a folder for the model at {target}", found, remedy)
 
 
 def _refused(folder: Path, found: str, remedy: str) -> HypothesisError:

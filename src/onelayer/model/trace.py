@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from onelayer.model.forward import Keep, forward_block
@@ -15,6 +15,10 @@ class Trace:
 
     values: Mapping[str, Array]
     channels: tuple[str, ...]
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.values
+        yield from self.channels
 
     def __getitem__(self, name: str) -> Array:
         if name in self.values:

@@ -126,8 +126,10 @@ def _token_map(
         projected = tokens @ direction
         offset = float(dtype.type(1.0 - projected.min()))
         order = np.argsort(projected)
+        if len(order) > 1 and not np.diff(projected[order]).min() > 0:
+            continue
         plateaus = on_a_line(projected[order] + offset, read[order], dtype)
-        magnitude = stream.norm * float(np.linalg.norm(stream.scale * direction)) + offset
+        magnitude = stream.norm * float(np.linalg.norm(stream.scale * direction)) + abs(offset)
         if plateaus.guard > 2 * (d + 4) * float(np.finfo(dtype).eps) * magnitude:
             lift = None if not stream.centre.any() else np.eye(d, dtype=dtype)
             embedding = None if lift is None else Embedding(lift=lift, bias=(-stream.centre).astype(dtype))

@@ -57,7 +57,8 @@ def build_head(draw: Draw, sequences: Sequences, beta: float, shared: bool, per_
     key_max = float(np.abs(draw.keys).max())
     value_max = float(np.abs(draw.values).max())
     top = float(coordinates.max()) + float(np.abs(offset).max()) + value_max
-    errors = (draw.key_error, 0.0 if per_sequence else draw.code_error, (s + 3) * top)
+    terms = int(np.count_nonzero(weight, axis=0).max())  # additions of the bottleneck's sum, in any order
+    errors = (draw.key_error, 0.0 if per_sequence else draw.code_error, (s + 3) * top + (terms + 3) * value_max)
     radius, exact_radius = (
         coordinate_radius_upper(unit, sequences.n, errors, key_max, value_max, beta, shared)
         for unit in (float(np.finfo(dtype).eps) / 2, 2.0**-53)  # the model's evaluation, and ours
@@ -112,8 +113,9 @@ def coordinate_radius_upper(
     logit = beta * key * (1.0 if shared else 2.0 * key_max + key) + 3.0 * unit * logit_max
     # Perturbation of one exponent, then of the normalised weights (numerator and denominator).
     log_weight = logit + 4 * ARGUMENT_ROUNDINGS * unit * (logit_max + logit) + (EXP_ERROR + 16) * unit
-    relative = 2 * log_weight + log_weight**2 + (2 * n + 16) * unit
-    relative += relative**2
+    # e^(2L) - 1 <= 2L + L^2 + (2L + L^2)^2 while the bound is below 1; beyond, it exceeds every average anyway.
+    relative = 2 * log_weight + log_weight * log_weight + (2 * n + 16) * unit
+    relative += relative * relative
     average = relative * value_max + key * (1 + relative) + (n + 8) * unit * value_max
     return 1.01 * (average + (errors[1] + errors[2]) * unit)
 

@@ -65,7 +65,7 @@ def precision(bits: int) -> Iterator[Any]:
     try:
         import flint
     except ImportError as missing:
-        raise MissingExtraError("evaluating weights beyond float64", "flint", "exact") from missing
+        raise MissingExtraError("evaluating weights beyond float64", "python-flint", "exact") from missing
     before = flint.ctx.prec
     flint.ctx.prec = bits
     try:

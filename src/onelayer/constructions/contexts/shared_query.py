@@ -26,6 +26,6 @@ def construct(
     """The attempt-th candidate; with one answer per sequence the coordinates are the contexts alone."""
     rng = np.random.default_rng([seed, rank, attempt, 2])
     draw = stream.draw(rank, rng, attempt, coded=not per_sequence)
-    spread = float(np.std(draw.keys[:: max(1, sequences.N // 4096)]))
-    beta = TEMPERATURES[attempt // 2 % len(TEMPERATURES)] / (spread if spread > 0 else 1.0)
+    spread, size = float(np.std(draw.keys)), float(np.abs(draw.keys).max())
+    beta = TEMPERATURES[attempt // 2 % len(TEMPERATURES)] / (spread if spread > 2.0**-40 * size else size or 1.0)
     return build_head(draw, sequences, beta, shared=True, per_sequence=per_sequence)

@@ -88,13 +88,14 @@ class RealStream:
         directions = rng.standard_normal((d, 2 * rank)) / self.scale[:, None]
         if key is not None:
             directions[:, 0] = key
-        sample = self.tokens[:: max(1, N // 4096)].reshape(-1, d).astype(np.float64) @ directions
-        rms = np.sqrt(np.mean(sample**2, axis=0))
-        directions /= np.exp2(np.round(np.log2(np.where(rms > 0, rms, 1.0))))
         spread = CODE_SPREADS[attempt % len(CODE_SPREADS)] / (n if self.positions else 1)
-        directions[:, rank:] *= spread if coded else 0.0
         directions = short_column(directions, self.dtype)
-        read = (self.tokens.reshape(N * n, d) @ directions).reshape(N, n, 2 * rank)
+        read = self.tokens.reshape(N * n, d) @ directions
+        # Scaling by powers of two is exact: readings of mean square near 1, codes spread wider.
+        rms = np.sqrt(np.einsum("ij,ij->j", read, read) / len(read))
+        factor = np.exp2(-np.round(np.log2(np.where(rms > 0, rms, 1.0))))
+        factor[rank:] *= np.exp2(np.round(np.log2(spread))) if coded else 0.0
+        directions, read = directions * factor, (read * factor).reshape(N, n, 2 * rank)
         values, codes = read[..., :rank], read[..., rank:]
         magnitude = self.norm * np.linalg.norm(directions * self.scale[:, None], axis=0)  # bounds sum |x||v|
         width = d + 2 * self.positions + rank

@@ -27,6 +27,6 @@ def construct(sequences: Sequences, stream: Stream, rank: int, seed: int, attemp
     """The attempt-th candidate; the same seed gives the same candidates."""
     rng = np.random.default_rng([seed, rank, attempt, 1])
     draw = stream.draw(rank, rng, attempt, coded=True)
-    mean_square = float(np.mean(draw.keys[:: max(1, sequences.N // 4096)] ** 2))
+    mean_square = float(np.vdot(draw.keys, draw.keys)) / draw.keys.size
     beta = TEMPERATURES[attempt // 2 % len(TEMPERATURES)] / (mean_square if mean_square > 0 else 1.0)
     return build_head(draw, sequences, beta, shared=False, per_sequence=False)

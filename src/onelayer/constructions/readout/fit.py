@@ -26,10 +26,11 @@ class Fit:
 
     plateaus: Plateaus | None
     distinct: int  # ids told apart
-    gap: float  # smallest distance of two ids told apart
-    answer_gap: float  # smallest distance of two ids with different answers
-    margin: float  # guard over radius: at least 1 means that rounding cannot change an answer
-    closest: tuple[int, int] | None = None  # the two samples with different answers that are nearest
+    gap: float  # two ids told apart are at least this far from each other (on a line: just this far)
+    answer_gap: float  # the same for ids with different answers
+    margin: float  # at least 1: rounding cannot change an answer
+    nearest: float = np.inf  # distance of `closest`
+    closest: tuple[int, int] | None = None  # the two samples that stand in the way
     suspects: tuple[Array, ...] = ()  # groups of samples that may be the same context with different answers
 
 
@@ -53,7 +54,9 @@ def _fit_line(coordinates: Array, rows: Array, dtype: np.dtype[Any], radius: flo
         near = int(np.flatnonzero(changed)[np.argmin(gaps[changed])])
         groups = _runs(order, gaps < GAP_IN_RADII * exact_radius, changed)
         closest = (int(order[near]), int(order[near + 1]))
-        return Fit(None, distinct, gap, answer_gap, answer_gap / (GAP_IN_RADII * radius), closest, groups)
+        return Fit(
+            None, distinct, gap, answer_gap, answer_gap / (GAP_IN_RADII * radius), answer_gap, closest, groups
+        )
     plateaus = on_a_line(t, answers, dtype)
     return Fit(plateaus, distinct, gap, answer_gap, plateaus.guard / radius)
 
@@ -68,41 +71,53 @@ def _runs(order: Array, close: Array, changed: Array) -> tuple[Array, ...]:
 
 
 def _fit_boxes(coordinates: Array, rows: Array, dtype: np.dtype[Any], radius: float, exact_radius: float) -> Fit:
-    order = np.argsort(coordinates[:, 0])
+    first, suspects = _collapse(coordinates, rows, 16 * exact_radius)
+    order = first[np.argsort(coordinates[first, 0])]
     T, answers = coordinates[order], rows[order]
     half_width = float(np.exp2(np.ceil(np.log2(BOX_IN_RADII * radius))))
-    pairs = near_pairs(T, 2 * half_width + 2 * radius)
+    # An id may move by a radius, and so may a dropped twin, which lies up to two radii from the kept one.
+    needed = 2 * half_width + 4 * radius
+    pairs = None if suspects else near_pairs(T, needed)
     if pairs is None:
-        return Fit(None, 0, 0.0, 0.0, 0.0)
+        return Fit(None, len(first), 0.0, 0.0, 0.0, 0.0, None, suspects)
     i, j, distance = pairs
     same = (answers[i] == answers[j]).all(axis=1)
-    # A twin (the same context met again) is dropped when its first occurrence is kept.
+    # A twin is dropped when its first occurrence is kept.
     twin = same & (distance <= 2 * radius)
     has_twin_before = np.zeros(len(T), bool)
     has_twin_before[j[twin]] = True
     dropping = twin & ~has_twin_before[i]
     keep = np.ones(len(T), bool)
     keep[j[dropping]] = False
-    hard = keep[i] & keep[j]
-    distinct = int(keep.sum())
-    answer_gap = float(distance[~same].min(initial=np.inf))
-    if hard.any() or (~same).any():
-        near = int(np.argmin(np.where(hard | ~same, distance, np.inf)))
-        equal = ~same & (distance < GAP_IN_RADII * exact_radius)
-        groups = tuple(order[[a, b]] for a, b in zip(i[equal], j[equal], strict=True))
+    hard = (keep[i] & keep[j]) | ~same
+    if hard.any():
+        near = int(np.argmin(np.where(hard, distance, np.inf)))
         closest = (int(order[i[near]]), int(order[j[near]]))
-        margin = float(distance[near]) / (2 * half_width + 2 * radius)
-        return Fit(None, distinct, float(distance[near]), answer_gap, margin, closest, groups)
+        gap = float(distance[near])
+        return Fit(None, int(keep.sum()), gap, gap, min(gap / needed, 0.999), gap, closest)
     wider = _widen(T[keep], half_width, radius)
     plateaus = in_boxes(T[keep], answers[keep], wider, dtype)
-    twin_distance = float(distance[dropping].max(initial=0.0))
-    return Fit(plateaus, distinct, 2 * wider, answer_gap, (plateaus.guard - twin_distance) / radius)
+    twin_distance = float(distance[dropping].max(initial=0.0)) + 16 * exact_radius
+    gap = 2 * wider + 4 * radius
+    return Fit(plateaus, int(keep.sum()), gap, gap, (plateaus.guard - twin_distance) / radius)
+
+
+def _collapse(T: Array, rows: Array, cell: float) -> tuple[Array, tuple[Array, ...]]:
+    """The same context met again falls into the same tiny cell: one sample per cell, and the cells whose samples
+    have different answers."""
+    cells = np.floor(T / cell)
+    order = np.lexsort(cells.T)
+    starts = np.flatnonzero(np.concatenate([[True], (np.diff(cells[order], axis=0) != 0).any(axis=1)]))
+    first = order[starts]
+    group = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(order))))
+    mixed = np.unique(group[(rows[order] != rows[first][group]).any(axis=1)])
+    return first, tuple(order[group == g] for g in mixed[:1024])
 
 
 def _widen(T: Array, half_width: float, radius: float) -> float:
     """Double the boxes while all of them stay apart: room for perturbed inputs costs nothing."""
     while True:
-        pairs = near_pairs(T, 4 * half_width + 2 * radius)
+        pairs = near_pairs(T, 4 * half_width + 4 * radius)
         if pairs is None or pairs[0].size:
             return half_width
         half_width *= 2

@@ -51,7 +51,9 @@ def on_a_line(t: Array, rows: Array, dtype: DTypeLike) -> Plateaus:
     weight[:-1, 0], bias[:-1, 0] = slope, right
     weight[1:, 1], bias[1:, 1] = -slope, left
     right_end, left_end = start, left.astype(np.float64) / slope
-    guard = float(min(np.min(right_end - low), np.min(high - left_end))) if last.size else np.inf
+    # Where 1 + slope*start rounds down, the neighbour is off only a little further on.
+    late = np.maximum(0.0, 1.0 - (left.astype(np.float64) + right.astype(np.float64))) / slope
+    guard = float(min(np.min(right_end - low - late), np.min(high - left_end - late))) if last.size else np.inf
     values = rows[np.concatenate([last, [len(t) - 1]])]
     return Plateaus(_layers(weight.reshape(1, -1), bias.reshape(-1), values, 2, dtype), K, guard)
 

@@ -37,6 +37,11 @@ def interpolate(t: Array, rows: Array, dtype: DTypeLike) -> tuple[Layer, ...]:
     )
 
 
+def parameters(M: int, q: int) -> int:
+    """How many numbers the layers for M distinct contexts hold."""
+    return 2 * M + q * M + q
+
+
 def on_a_line(coordinates: Array, rows: Array, radius: float, dtype: DTypeLike) -> tuple[Layer, ...]:
     """Coordinates [T, 1] of samples, met more than once or not, and answers [T, q] into layers."""
     order = np.argsort(coordinates[:, 0])

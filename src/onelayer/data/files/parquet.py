@@ -16,7 +16,7 @@ def read(path: Path) -> Table:
     pyarrow, parquet = _pyarrow("reading Parquet")
     try:
         with path.open("rb") as stream:
-            columns: dict[str, list[Any]] = parquet.read_table(stream).to_pydict()
+            columns: dict[str, list[Any]] = parquet.read_table(stream, use_threads=False).to_pydict()
     except (pyarrow.ArrowException, OSError) as error:
         raise refuse(
             "a whole Parquet file", f"{path.name} cannot be read ({str(error).rstrip('.')})", "Write it again."

@@ -18,6 +18,7 @@ COLUMNS = "sequence, position (optional), token or x0, x1, ..., and answer or se
 #: Only numbers that come back unchanged are read as numbers: 007 and 12345678901234567890 stay words.
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 NUMBER = re.compile(r"[+-]?(?=\.?[0-9])(0|[1-9][0-9]*)?(\.[0-9]*)?([eE][+-]?[0-9]+)?")
+MISSING = {"nan", "na", "n/a", "null", "none", "inf", "-inf"}
 LONG = re.compile(r"[+-]?[0-9]{16,}")
 Columns = dict[str, list[Any]]
 Role = tuple[str, list[str]]  # a prefix, and the columns that have it: ("x", ["x0", "x1"])
@@ -144,6 +145,9 @@ def _cells(name: str, texts: list[str]) -> list[Any]:
         return [int(text) for text in plain]
     if all(NUMBER.fullmatch(text) and not LONG.fullmatch(text) for text in plain):
         return [float(text) for text in plain]
+    numbers = [NUMBER.fullmatch(text) and not LONG.fullmatch(text) for text in plain]
+    if any(numbers) and all(n or text.lower() in MISSING for n, text in zip(numbers, plain, strict=True)):
+        return [text if text.lower() in MISSING else float(text) for text in plain]  # left for a message
     return texts
 
 

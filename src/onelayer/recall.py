@@ -1,0 +1,71 @@
+"""How many answers a model gives back, and the first that it does not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from onelayer.data.answers import read_answers
+from onelayer.errors import HypothesisError
+from onelayer.memory import Memory
+
+
+@dataclass(frozen=True)
+class Recall:
+    """Classes must come back equal; reals equal to the answer as the model's dtype holds it.
+
+    A readout that interpolates (`triangular`) is judged up to the error its ledger states.
+    """
+
+    right: int
+    total: int
+    largest_change: float  # largest |given - wanted| of real answers, 0 for classes
+    first_wrong: str = ""
+
+    @property
+    def perfect(self) -> bool:
+        return self.right == self.total
+
+    def __str__(self) -> str:
+        change = f", the largest change being {self.largest_change:.2g}" if self.largest_change else ""
+        return f"{self.right:,} of {self.total:,} answers reproduced{change}"
+
+
+def recall(model: Memory, X: Any, Y: Any, lengths: Any = None) -> Recall:
+    """Ask the model for every answer and compare."""
+    sequences = model.read(X, lengths)
+    wanted = read_answers(Y, sequences, model.form.scope)
+    if (wanted.form.classes is None) != (model.form.classes is None) or wanted.form.width != model.form.width:
+        raise HypothesisError(
+            "data",
+            f"answers of the kind that was memorised ({_kind(model.form.classes, model.form.width)})",
+            f"there are {_kind(wanted.form.classes, wanted.form.width)}",
+            "Compare with the answers the model was made from.",
+        )
+    outputs = model.outputs(sequences)
+    valid = sequences.valid()
+    if model.form.scope == "sequence":
+        given = outputs[:, 0]
+    else:
+        given = outputs.reshape(-1, outputs.shape[-1]) if valid is None else outputs[valid]
+    rows = wanted.rows
+    if wanted.form.classes is not None and model.form.classes is not None:
+        index = {name: i for i, name in enumerate(model.form.classes)}
+        rows = np.array([index.get(name, -1) for name in wanted.form.classes])[rows[:, 0].astype(int)][:, None]
+        right = (np.rint(given) == rows).all(axis=1)
+    else:
+        allowed = float(str(model.ledger["readout_error"])) if "readout_error" in model.ledger else 0.0
+        right = (np.abs(given - rows.astype(model.transformer.dtype)) <= allowed).all(axis=1)
+    change = 0.0 if wanted.form.classes is not None else float(np.abs(given - rows).max())
+    first = ""
+    if not right.all():
+        at = int(np.argmin(right))
+        i, k = (at, None) if model.form.scope == "sequence" else sequences.place(at)
+        first = f"sequence {i}" if k is None else f"sequence {i}, token {k} ({sequences.show(i, k)})"
+    return Recall(int(right.sum()), len(right), change, first)
+
+
+def _kind(classes: Any, width: int) -> str:
+    return "classes" if classes is not None else "real numbers" if width == 1 else f"vectors of {width}"
