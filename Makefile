@@ -13,6 +13,11 @@ help:
 	@echo "make bench  measure against floors and peers"
 	@echo "make env    create $(VENV) with everything the tests need"
 
+# Without the label "+cpu" pip would take gigabytes of CUDA. Where no index has the label, it fails at once, and PyTorch's
+# own index of CPU builds is asked.
+TORCH     := $(shell sed -n 's/^torch==//p' requirements/torch.txt)
+TORCH_CPU := https://download.pytorch.org/whl/cpu
+
 # A stamp per set of pinned requirements: a second call does nothing, an edited pin reinstalls.
 $(VENV)/core.stamp: requirements/core.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "onelayer needs Python 3.11 or newer; set PYTHON=...")'
@@ -22,9 +27,13 @@ $(VENV)/core.stamp: requirements/core.txt pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
 	@touch $@
 
-$(VENV)/test.stamp: $(VENV)/core.stamp requirements/test.txt
+$(VENV)/test.stamp: $(VENV)/core.stamp requirements/test.txt requirements/torch.txt
 	@echo "installing the pinned test requirements into $(VENV) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/test.txt
+	@echo "installing the CPU build of torch $(TORCH) into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps "torch==$(TORCH)+cpu" 2>/dev/null \
+	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --index-url $(TORCH_CPU) "torch==$(TORCH)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/torch.txt
 	@touch $@
 
 env: $(VENV)/test.stamp

@@ -8,9 +8,9 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import build, recall, statements
+from benchmarks import build, checker, readme, recall, statements
 
-ALL = {"recall": recall.run, "build": build.run, "statements": statements.run}
+ALL = {"recall": recall.run, "build": build.run, "statements": statements.run, "checker": checker.run}
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -38,6 +38,7 @@ def main() -> None:
         (RESULTS / f"{name}.json").write_text(json.dumps({"machine": machine, "tables": tables}, indent=1) + "\n")
         (RESULTS / f"{name}.md").write_text(text)
         print(text)
+    readme.update()
 
 
 if __name__ == "__main__":

@@ -111,6 +111,7 @@ def test_demo_ends_with_a_table_and_a_picture() -> None:
     shown = run("demo").stdout
     assert "What attention writes beside a word" in shown
     assert "96 of 96 answers reproduced" in shown
+    assert shown.splitlines()[-1] == "VERIFIED"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The forward pass, on one screen. Memory is bounded by working on blocks of sequences and blocks of tokens."""
+"""The forward pass, on one screen. Memory is bounded: blocks of sequences, of queries, and of tokens."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ ATTENTION_BYTES, STACK_BYTES = 1 << 21, 1 << 24
 THREADS = max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 Keep = dict[str, Array]
+Rows = slice | Array
 Stacks = Mapping[str, Callable[[Array], Array] | None]
 
 
@@ -23,20 +24,17 @@ def forward(model: Transformer, X: Array, lengths: Array | None = None, stacks: 
 
     ``stacks`` may replace how the feed-forward and readout stacks are evaluated (see model/fast.py).
     """
-    out: Array | None = None
+    last = model.readout[-1].width if model.readout else model.attention.W_Q.shape[1]
+    out = np.zeros((*X.shape[:2], last), model.dtype)
 
-    def run(rows: slice) -> None:
-        nonlocal out
-        block = forward_block(model, X[rows], None if lengths is None else lengths[rows], stacks=stacks)
-        if out is None:
-            out = np.empty((len(X), *block.shape[1:]), block.dtype)
-        out[rows] = block
+    def run(rows: Rows) -> None:
+        if lengths is None:
+            out[rows] = forward_block(model, X[rows], None, stacks=stacks)
+        else:  # a block is as long as its longest sequence
+            longest = int(lengths[rows].max())
+            out[rows, :longest] = forward_block(model, X[rows, :longest], lengths[rows], stacks=stacks)
 
-    blocks = list(sequence_blocks(X, model.dtype.itemsize))
-    for rows in blocks[:1]:  # the first block alone fixes the output's shape
-        run(rows)
-    over_threads(run, blocks[1:])
-    assert out is not None
+    over_threads(run, list(sequence_blocks(X, lengths, model.dtype.itemsize)))
     return out
 
 
@@ -88,13 +86,18 @@ def visible_keys(n: int, lengths: Array | None, causal: bool) -> Array | None:
 def attention_update(a: Attention, h: Array, visible: Array | None, keep: Keep | None = None) -> Array:
     """What the heads add to the residual stream."""
     update = np.zeros_like(h)
+    n = h.shape[1]
+    step = n if keep is not None else max(1, ATTENTION_BYTES // (h.itemsize * len(h) * n))  # queries at a time
     for i in range(a.heads):
         q, k, v = h @ a.W_Q[i], h @ a.W_K[i], h @ a.W_V[i]
         if a.b_Q is not None:
             q = q + a.b_Q[i]
         if a.b_K is not None:
             k = k + a.b_K[i]
-        update += attend(q, k, v, visible, a.kind, keep, f"head{i}") @ a.W_O[i]
+        for start in range(0, n, step):
+            rows = slice(start, start + step)
+            seen = visible if visible is None or visible.shape[1] == 1 else visible[:, rows]
+            update[:, rows] += attend(q[:, rows], k, v, seen, a.kind, keep, f"head{i}") @ a.W_O[i]
     return update
 
 
@@ -151,15 +154,25 @@ def apply_layer(layer: Layer, z: Array) -> Array:
     return y
 
 
-def sequence_blocks(X: Array, itemsize: int) -> Iterator[slice]:
-    """Slices of sequences whose (sequence, query, key) scratch stays within ATTENTION_BYTES."""
-    n = X.shape[1]
-    step = max(1, ATTENTION_BYTES // (itemsize * n * max(n, *X.shape[2:], 1)))
-    for start in range(0, len(X), step):
-        yield slice(start, start + step)
+def sequence_blocks(X: Array, lengths: Array | None, itemsize: int) -> Iterator[Rows]:
+    """Sequences whose (query, key) scratch stays within ATTENTION_BYTES, those of like length together."""
+
+    def step(n: int) -> int:
+        return max(1, ATTENTION_BYTES // (itemsize * n * int(max(n, *X.shape[2:], 1))))
+
+    if lengths is None:
+        size = step(X.shape[1])
+        yield from (slice(start, start + size) for start in range(0, len(X), size))
+        return
+    order, start = np.argsort(lengths, kind="stable"), 0
+    while start < len(order):
+        size = step(int(lengths[order[start]]))
+        size = min(size, max(1, step(int(lengths[order[min(start + size, len(order)) - 1]]))))
+        yield order[start : start + size]
+        start += size
 
 
-def over_threads(run: Callable[[slice], None], blocks: list[slice]) -> None:
+def over_threads(run: Callable[[Rows], None], blocks: list[Rows]) -> None:
     """NumPy releases the interpreter lock, so threads use every core."""
     if THREADS == 1 or len(blocks) < 2:
         for rows in blocks:

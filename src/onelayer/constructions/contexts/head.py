@@ -12,7 +12,7 @@ from onelayer.constructions.contexts.stream import Draw, few_bits
 from onelayer.data.sequences import Sequences
 from onelayer.ledger import Constant
 from onelayer.model import Attention, Embedding, Layer, Linear
-from onelayer.model.forward import attend, over_threads, sequence_blocks, visible_keys
+from onelayer.model.forward import ATTENTION_BYTES, Rows, attend, over_threads, sequence_blocks, visible_keys
 
 Array = NDArray[Any]
 
@@ -83,15 +83,19 @@ def build_head(draw: Draw, sequences: Sequences, beta: float, shared: bool, per_
 def softmax_contexts(keys: Array, values: Array, lengths: Array | None, beta: float, shared: bool) -> Array:
     """Softmax averages in float64, [N, n, s], or [N, 1, s] when all tokens share one query."""
     N, n = keys.shape
-    out = np.empty((N, 1 if shared else n, values.shape[2]))
+    out = np.zeros((N, 1 if shared else n, values.shape[2]))
 
-    def run(rows: slice) -> None:
-        k = keys[rows, :, None]
+    def run(rows: Rows) -> None:
+        longest = n if lengths is None else int(lengths[rows].max())
+        k, v = keys[rows, :longest, None], values[rows, :longest]
         q = np.full((len(k), 1, 1), beta) if shared else beta * k
-        visible = visible_keys(n, None if lengths is None else lengths[rows], causal=False)
-        out[rows] = attend(q, k, values[rows], visible, "softmax")
+        visible = visible_keys(longest, None if lengths is None else lengths[rows], causal=False)
+        step = max(1, ATTENTION_BYTES // (8 * len(k) * longest))  # queries at a time
+        for start in range(0, q.shape[1], step):
+            some = slice(start, min(start + step, q.shape[1]))
+            out[rows, some] = attend(q[:, some], k, v, visible, "softmax")
 
-    over_threads(run, list(sequence_blocks(keys, 8)))
+    over_threads(run, list(sequence_blocks(keys, lengths, 8)))
     return out
 
 

@@ -1,0 +1,47 @@
+"""What checking costs: 1.6 million answers in real arithmetic and in float64 in any order, with separation."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from onelayer import memorize, save
+
+n = d = 16
+
+
+def verification(N: int) -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((N, n, d)), rng.integers(0, 1000, (N, n))
+    with tempfile.TemporaryDirectory() as folder:
+        path = save(Path(folder) / "bundle", memorize(X, Y), data=(X, Y))
+        certificate = json.loads((path / "certificate.json").read_text())
+        certificate["claims"] = [c for c in certificate["claims"] if c["type"] != "robust"]
+        (path / "certificate.json").write_text(json.dumps(certificate))
+        command = [sys.executable, "-m", "onelayer_checker", str(path), "--json"]
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run(command, capture_output=True, text=True, env={**os.environ})
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    claims = ", ".join(f"{c['type']} ({c['arith']})" for c in certificate["claims"])
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {
+        "N": N,
+        "answers": N * n,
+        "claims": claims,
+        "result": json.loads(done.stdout)["result"],
+        "cpu s": cpu,
+        "cpu s per sequence": cpu / N,
+        "peak GB": after.ru_maxrss / 1e6,
+    }
+
+
+def run() -> dict[str, list[dict[str, Any]]]:
+    return {"Verification": [verification(N) for N in (1_000, 20_000, 100_000)]}

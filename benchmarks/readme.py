@@ -1,0 +1,67 @@
+"""The figures of the README, taken from benchmarks/results and written between its markers."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+RESULTS = Path(__file__).parent / "results"
+MARKERS = re.compile(r"(<!-- figures -->\n).*?(<!-- /figures -->\n)", re.DOTALL)
+
+
+def tables(name: str) -> Any:
+    return json.loads((RESULTS / f"{name}.json").read_text())["tables"]
+
+
+def figures() -> str:
+    recall = tables("recall")["Recall in float64"] + tables("recall")["Recall of real multivariate data"]
+    build, statements = tables("build"), tables("statements")
+    floor, growth = build["Build against the floor"][0], build["Growth of the build"]
+    published, theorem_k, _ = statements["Three tokens in the plane"]
+    hardmax = statements["Hardmax is not a contextual mapping"][0]
+    answers, wrong = (sum(row[key] for row in recall) for key in ("answers", "wrong"))
+    rows = [
+        (
+            f"answers asked for over {len(recall)} data sets up to N = 20,000, n = d = 16, float64, rank 1",
+            f"{answers:,}, wrong: {wrong}",
+        ),
+        (
+            f"building N = {floor['N']:,} against one NumPy pass of the same softmax averages plus a sort",
+            f"{floor['median ratio']:.1f} times ({floor['build s (best)']:.2f} s)",
+        ),
+        ("growth of the build from 2,000 to 200,000 sequences", f"exponent {growth[-1]['build s']:.2f}"),
+        (
+            "peak memory of the build beyond the input",
+            f"{max(row['ratio'] for row in build['Peak memory of the build']):.1f} times the input",
+        ),
+        (
+            "gap promised by the published constants on three tokens, and the gap of those weights (ball arithmetic)",
+            f"10^{published['log10_delta']:.0f}, 10^{published['log10_gap']:.0f}",
+        ),
+        (
+            "the same for Theorem K, derived here",
+            f"10^{theorem_k['log10_delta']:.1f}, 10^{theorem_k['log10_gap']:.1f}",
+        ),
+        (
+            f"random hardmax layers of {hardmax['random hardmax layers']:,} that fail on the witness pair",
+            f"{hardmax['that fail on the witness pair']:,}; a softmax head separates it by "
+            f"{hardmax['gap of a searched softmax head']:.2f}",
+        ),
+    ]
+    if (RESULTS / "checker.json").exists():
+        rows += [
+            (
+                f"checking {row['answers']:,} answers: {row['claims']}",
+                f"{row['result']}, {row['cpu s']:.1f} CPU-s, {row['peak GB']:.1f} GB",
+            )
+            for row in tables("checker")["Verification"]
+        ]
+    return "| measured | |\n|---|---|\n" + "".join(f"| {a} | {b} |\n" for a, b in rows)
+
+
+def update() -> None:
+    path = ROOT / "README.md"
+    path.write_text(MARKERS.sub(lambda m: m.group(1) + figures() + m.group(2), path.read_text()))
