@@ -38,7 +38,7 @@ def figures() -> str:
             f"{max(row['ratio'] for row in build['Peak memory of the build']):.1f} times the input",
         ),
         (
-            "gap promised by the published constants on three tokens, and the gap of those weights (ball arithmetic)",
+            "gap promised by the published constants on three tokens, and that of those weights (ball arithmetic)",
             f"10^{published['log10_delta']:.0f}, 10^{published['log10_gap']:.0f}",
         ),
         (

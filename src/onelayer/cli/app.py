@@ -246,7 +246,7 @@ def theorem(data: Data, seed: Seed = 0, as_json: AsJson = False) -> None:
 
 @app.command()
 def demo() -> None:
-    """Compile a small table in which the same word answers differently in different company, look at it, verify it."""
+    """Compile a small table in which the same word answers differently in different company, and verify it."""
     table = read_table(example("company"))
     model = memorize_data(table.X, table.Y, lengths=table.lengths)
     pictures.demo(out, table, model)
