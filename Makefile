@@ -16,7 +16,6 @@ help:
 # Without the label "+cpu" pip would take gigabytes of CUDA. Where no index has the label, it fails at once, and PyTorch's
 # own index of CPU builds is asked.
 TORCH     := $(shell sed -n 's/^torch==//p' requirements/torch.txt)
-TORCH_CPU := https://download.pytorch.org/whl/cpu
 
 # A stamp per set of pinned requirements: a second call does nothing, an edited pin reinstalls.
 $(VENV)/core.stamp: requirements/core.txt pyproject.toml
@@ -32,7 +31,7 @@ $(VENV)/test.stamp: $(VENV)/core.stamp requirements/test.txt requirements/torch.
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/test.txt
 	@echo "installing the CPU build of torch $(TORCH) into $(VENV) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps "torch==$(TORCH)+cpu" 2>/dev/null \
-	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --index-url $(TORCH_CPU) "torch==$(TORCH)"
+	  || echo "no CPU build of torch $(TORCH) is on offer here; its default build, which is large, is installed instead"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/torch.txt
 	@touch $@
 

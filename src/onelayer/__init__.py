@@ -24,13 +24,23 @@ __all__ = [
     "memorize",
     "plan",
     "save",
+    "to_onnx",
+    "to_torch",
 ]
 
 
 def __getattr__(name: str) -> object:
-    """The estimator lives behind the `sklearn` extra, so it is imported when it is first asked for."""
+    """What needs an extra is imported when it is first asked for."""
     if name == "OneLayerMemorizer":
         from onelayer.sklearn import OneLayerMemorizer
 
         return OneLayerMemorizer
+    if name == "to_torch":
+        from onelayer.export.torch import to_torch
+
+        return to_torch
+    if name == "to_onnx":
+        from onelayer.export.onnx import to_onnx
+
+        return to_onnx
     raise AttributeError(f"module 'onelayer' has no attribute {name!r}")

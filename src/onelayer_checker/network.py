@@ -45,8 +45,8 @@ class Network:
             x = tokens.reshape(-1, tokens.shape[2]).astype(np.float64)
             h = Ball(x, np.full_like(x, radius))
             if "embedding.lift" in T:
-                h = linear(h, T["embedding.lift"], None, A)
-        if "embedding.bias" in T:
+                h = linear(h, T["embedding.lift"], T.get("embedding.bias"), A)  # perhaps inside the sum
+        if "embedding.bias" in T and "embedding.table" in T:
             h = add(h, exact(np.broadcast_to(T["embedding.bias"], h.m.shape)), A)
         if "embedding.positions" in T:
             places = np.tile(T["embedding.positions"][:n], (len(tokens), 1))

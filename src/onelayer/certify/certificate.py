@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +22,8 @@ from onelayer_checker.kernel import ARITHMETICS
 from onelayer_checker.network import Network, build
 
 Array = NDArray[Any]
+#: Radii tried for a robust claim, each a quarter of the one before.
+TRIES = 4
 FORMAT, TEMPLATE, PROFILE = "onelayer-certificate/1", "one-layer/1", "ieee-any-order/1"
 
 
@@ -70,9 +73,11 @@ def certify(
         claims.append(proved[0])
         verdicts.append(proved[1])
     eps = claims[-1].numbers["eps"]
-    for claim in (_separated(judge, scope), _robust(judge, network, data, dtype, scope, eps)):
-        if claim is not None and (verdict := judge.judge(claim)).outcome == "proved":
-            claims.append(claim)
+    for further in (_separated(judge, scope), *_robust(judge, network, data, dtype, scope, eps)):
+        if further is None or further.type in [claim.type for claim in claims]:
+            continue
+        if (verdict := judge.judge(further)).outcome == "proved":
+            claims.append(further)
             verdicts.append(verdict)
     return Certificate(
         tuple(_as_text(claim) for claim in claims),
@@ -145,11 +150,12 @@ def _separated(judge: Judge, scope: str) -> Claim | None:
     return None
 
 
-def _robust(judge: Judge, network: Network, data: Data, arith: str, scope: str, eps: float) -> Claim | None:
-    """A radius from how fast the balls of the coordinates grow with it, and how much room each has."""
+def _robust(judge: Judge, network: Network, data: Data, arith: str, scope: str, eps: float) -> Iterator[Claim]:
+    """Radii from how fast the balls of the coordinates grow, and how much room each has; the first that is proved
+    is claimed."""
     A, plateaus = ARITHMETICS[arith], network.readout.plateaus
     if data.tokens.dtype == np.int64 or plateaus is None or len(network.readout.layers) != 3:
-        return None
+        return
     still = judge.samples(A)
     group = plateaus.decide(still.t, A)
     room = np.minimum(plateaus.on_high[group] - still.t.high, still.t.low - plateaus.on_low[group]).min(axis=1)
@@ -158,7 +164,9 @@ def _robust(judge: Judge, network: Network, data: Data, arith: str, scope: str, 
     growth = ((moved.t.r - still.t.r) / trial).max(axis=1)
     with np.errstate(divide="ignore"):
         radius = 0.5 * float((room / growth).min())
-    return Claim("robust", A, scope, {"radius": radius, "eps": eps}) if 0 < radius < np.inf else None
+    for _ in range(TRIES if 0 < radius < np.inf else 0):  # other plateaus may be nearer than the end of one's own
+        yield Claim("robust", A, scope, {"radius": radius, "eps": eps})
+        radius /= 4
 
 
 def _as_text(claim: Claim) -> dict[str, str]:

@@ -19,6 +19,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from onelayer import __version__
 from onelayer.certify.certificate import certify
 from onelayer.certify.explain import explain as explain_folder
+from onelayer.certify.report import write_report
 from onelayer.cli import pictures, theorem_table
 from onelayer.comparison import compare
 from onelayer.constructions.memorization import memorize as memorize_data
@@ -187,6 +188,21 @@ def verify(model: Model, as_json: AsJson = False) -> None:
             say(line)
         say(verdict["result"])
     raise typer.Exit(EXITS[verdict["result"]])
+
+
+@app.command()
+def report(
+    model: Model,
+    out_file: Annotated[Path, typer.Option("--out", help="File for the page.")] = Path("report.html"),
+) -> None:
+    """Have a bundle's certificate decided, and write one page that a person can read."""
+    if not out_file.absolute().parent.is_dir():
+        raise HypothesisError("data", "a folder that exists", f"there is no {out_file.parent}", "Create it.")
+    with progress() as step:
+        step("checking")
+        result = write_report(model, out_file)
+    say(f"{result}. The page is {out_file}")
+    raise typer.Exit(EXITS[result])
 
 
 @app.command()

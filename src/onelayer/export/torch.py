@@ -65,6 +65,7 @@ class Embedding(nn.Module):
         self.positions = None if e.positions is None else _table(e.positions)
 
     def forward(self, tokens: Tensor) -> Tensor:
+        h: Tensor
         if self.lift is None:
             assert self.table is not None
             h = self.table(tokens)
@@ -74,7 +75,7 @@ class Embedding(nn.Module):
             h = h + self.bias
         if self.positions is not None:  # looked up, not sliced: a sequence that is too long is an IndexError
             h = h + self.positions(torch.arange(tokens.shape[1], device=tokens.device))
-        return torch.as_tensor(h)
+        return h
 
 
 class Attention(nn.Module):
@@ -139,8 +140,8 @@ class Grouped(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         groups, inputs, _ = self.weight.shape
-        blocks = x.reshape(*x.shape[:-1], groups, inputs, 1)
-        return (blocks * self.weight).sum(-2).flatten(-2) + self.bias
+        sums = torch.einsum("...gi,gio->...go", x.reshape(*x.shape[:-1], groups, inputs), self.weight)
+        return sums.flatten(-2) + self.bias
 
 
 def _parameter(array: Array) -> nn.Parameter:

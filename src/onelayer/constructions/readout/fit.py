@@ -95,7 +95,8 @@ def _fit_boxes(coordinates: Array, rows: Array, dtype: np.dtype[Any], radius: fl
         closest = (int(order[i[near]]), int(order[j[near]]))
         gap = float(distance[near])
         return Fit(None, int(keep.sum()), gap, gap, min(gap / needed, 0.999), gap, closest)
-    wider = _widen(T[keep], half_width, radius)
+    # Half of what fits: as much room to the other boxes as inside one's own, for inputs that are a little off.
+    wider = max(half_width, _widen(T[keep], half_width, radius) / 2)
     plateaus = in_boxes(T[keep], answers[keep], wider, dtype)
     twin_distance = float(distance[dropping].max(initial=0.0)) + 16 * exact_radius
     gap = 2 * wider + 4 * radius

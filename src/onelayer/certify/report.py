@@ -1,0 +1,84 @@
+"""One page for a person: what was proved of a bundle, in which arithmetic, and what is not claimed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from onelayer.certify.explain import ASSUMED, NOT_CLAIMED, sentence
+from onelayer.export.bundle import load
+from onelayer.ledger import show
+from onelayer_checker.__main__ import check
+from onelayer_checker.claims import read_claim
+from onelayer_checker.files import read_folder
+
+COLOURS = {"VERIFIED": "#1b7f3b", "NOT VERIFIED": "#b3261e", "UNKNOWN": "#9a6700", "MALFORMED": "#b3261e"}
+SHOWN = ("mapping", "readout", "rank", "dtype", "distinct", "beta", "gap", "guard", "radius_upper", "parameters")
+STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 3rem auto; padding: 0 1rem; color: #1f2328 }
+h1 { font-size: 1.4rem } h2 { font-size: 1.05rem; margin-top: 2rem }
+.verdict { font-size: 1.6rem; font-weight: 700; padding: .6rem 1rem; border-left: .5rem solid }
+table { border-collapse: collapse; width: 100% } td, th { text-align: left; padding: .35rem .6rem .35rem 0;
+border-bottom: 1px solid #d8dee4; vertical-align: top }
+.number { font-variant-numeric: tabular-nums }
+code { font-size: .9em } footer { color: #656d76; font-size: .85rem; margin-top: 2rem }
+"""
+
+
+def write_report(folder: str | Path, path: str | Path, show_line: Callable[[str], None] = lambda _: None) -> str:
+    """Have the checker decide a bundle and write the page; returns the checker's last line."""
+    verdict = check(Path(folder), show_line)
+    page = render(Path(folder), verdict)
+    target = Path(path)
+    part = target.with_name(f".{target.name}.part")
+    part.write_text(page, encoding="utf-8")
+    part.replace(target)
+    return str(verdict["result"])
+
+
+def render(folder: Path, verdict: dict[str, Any]) -> str:
+    colour = COLOURS.get(verdict["result"], "#656d76")
+    body = [
+        f"<h1>{escape(folder.name)}: one attention layer, checked</h1>",
+        f'<p class="verdict" style="border-color:{colour};color:{colour}">{verdict["result"]}</p>',
+    ]
+    if verdict["claims"]:
+        body += _claims(folder, verdict) + _model(folder)
+    else:
+        body.append(f"<p>{escape(verdict['why'])}</p>")
+    body += _list("What this assumes", ASSUMED) + _list("What is not claimed", NOT_CLAIMED)
+    body.append("<footer>Decided by <code>onelayer_checker</code>, which shares no code with the compiler. ")
+    body.append("Run it again: <code>python -m onelayer_checker FOLDER</code>.</footer>")
+    return (
+        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
+        f"<link rel=icon href='data:,'><title>{escape(folder.name)}: {verdict['result']}</title>"
+        f"<style>{STYLE}</style><body>{''.join(body)}</body></html>\n"
+    )
+
+
+def _claims(folder: Path, verdict: dict[str, Any]) -> list[str]:
+    certificate, _, _ = read_folder(folder)
+    rows = ["<h2>What was decided</h2><table><tr><th>claim<th>verdict<th>certain"]
+    for i, (entry, judged) in enumerate(zip(certificate["claims"], verdict["claims"], strict=True)):
+        said = sentence(read_claim(entry, f"claims[{i}]"))
+        rows.append(
+            f"<tr><td>{escape(said[0].upper() + said[1:])}.<td><b>{judged['outcome']}</b>"
+            f"<td class=number>{escape(judged['why'])}"
+        )
+    return [*rows, "</table>"]
+
+
+def _model(folder: Path) -> list[str]:
+    ledger = load(folder).ledger
+    rows = [
+        f"<tr><td>{escape(line.meaning)}<td class=number>{escape(show(line.value))}"
+        for line in ledger.lines
+        if line.name in SHOWN
+    ]
+    return ["<h2>The model</h2><table>", *rows, "</table>"]
+
+
+def _list(title: str, lines: tuple[str, ...]) -> list[str]:
+    return [f"<h2>{title}</h2><ul>", *(f"<li>{escape(line)}" for line in lines), "</ul>"]
