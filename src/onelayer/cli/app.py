@@ -19,6 +19,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from onelayer import __version__
 from onelayer.certify.certificate import certify
 from onelayer.certify.explain import explain as explain_folder
+from onelayer.certify.exports import onnx_mismatch, replay, torch_mismatch
 from onelayer.certify.report import write_report
 from onelayer.cli import pictures, theorem_table
 from onelayer.comparison import compare
@@ -175,19 +176,48 @@ def inspect(
 
 
 @app.command()
-def verify(model: Model, as_json: AsJson = False) -> None:
+def verify(
+    model: Model,
+    onnx_file: Annotated[Path | None, typer.Option("--onnx", help="Also compare this export, bit for bit.")] = None,
+    torch_file: Annotated[Path | None, typer.Option("--torch", help="Also compare this saved state dict.")] = None,
+    runtimes: Annotated[
+        str, typer.Option("--replay", help="Also run: numpy,torch,onnx (refutes, never proves).")
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
     """Have the independent checker decide a bundle's certificate. Exit code 0 only for VERIFIED."""
     lines: list[str] = []
     with progress() as step:
         step("checking")
         verdict = check(model, lines.append, lambda done, total: step(f"checking: {done:,} of {total:,} sequences"))
+        if verdict["result"] == "VERIFIED":
+            step("comparing exports")
+            verdict["exports"] = exports_of(model, onnx_file, torch_file, runtimes)
+            if any(verdict["exports"].values()):
+                verdict["result"] = "NOT VERIFIED"
     if as_json:
         print_json(verdict)
     else:
+        lines += [
+            f"{'REFUSED' if why else 'same'}       {name}{': ' if why else ''}{why}"
+            for name, why in verdict.get("exports", {}).items()
+        ]
         for line in [*lines, verdict["why"]] if verdict["why"] else lines:
             say(line)
         say(verdict["result"])
     raise typer.Exit(EXITS[verdict["result"]])
+
+
+def exports_of(model: Path, onnx_file: Path | None, torch_file: Path | None, runtimes: str) -> dict[str, str]:
+    """What is wrong with each export or runtime; empty where nothing is."""
+    found = {}
+    if onnx_file is not None:
+        found[str(onnx_file)] = onnx_mismatch(model, onnx_file)
+    if torch_file is not None:
+        found[str(torch_file)] = torch_mismatch(model, torch_file)
+    names = [name.strip() for name in runtimes.split(",") if name.strip()]
+    found |= {f"replay in {name}": why for name, why in replay(model, names).items()} if names else {}
+    return found
 
 
 @app.command()

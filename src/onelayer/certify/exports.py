@@ -1,0 +1,172 @@
+"""Is an exported file the certified model? Its graph against the template, its weights bit for bit; and a replay.
+
+If every weight is the certified one and the graph is the one `one-layer/1` is written as, a claim about any order
+of evaluation covers the export. A replay only ever refutes: it runs the runtimes and demands the certified answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onelayer.errors import HypothesisError, MissingExtraError
+from onelayer.export.bundle import load
+from onelayer.memory import Memory
+from onelayer.model.forward import forward
+from onelayer_checker.files import read_folder
+
+Array = NDArray[Any]
+RUNTIMES = ("numpy", "torch", "onnx")
+
+
+def onnx_mismatch(folder: str | Path, path: str | Path) -> str:
+    """What makes an ONNX file another model than the certified one; empty if nothing does."""
+    try:
+        import onnx
+    except ImportError:
+        raise MissingExtraError("comparing an ONNX file", "onnx", "onnx") from None
+    from onelayer.export.onnx import build
+
+    expected = build(load(folder).transformer)
+    try:
+        found = onnx.load_model_from_string(Path(path).read_bytes())
+    except Exception as error:  # protobuf raises its own kinds
+        return f"{path} is not an ONNX model ({str(error)[:80]})"
+    weights = {t.name: t for t in found.graph.initializer}
+    if len(weights) != len(found.graph.initializer):
+        return "two initialisers share a name"
+    for wanted in expected.graph.initializer:
+        tensor = weights.pop(wanted.name, None)
+        if tensor is None:
+            return f"the initialiser {wanted.name} is missing"
+        if (tensor.data_type, list(tensor.dims), tensor.raw_data) != (
+            wanted.data_type,
+            list(wanted.dims),
+            wanted.raw_data,
+        ):
+            return f"the initialiser {wanted.name} differs from the certified weights"
+    if weights:
+        return f"the initialiser {next(iter(weights))} is not part of the model"
+    for i, (node, template) in enumerate(zip(found.graph.node, expected.graph.node, strict=False)):
+        if node.SerializeToString(deterministic=True) != template.SerializeToString(deterministic=True):
+            return f"node {i} is {node.op_type} ({', '.join(node.output)}), not the template's {template.op_type}"
+    if len(found.graph.node) != len(expected.graph.node):
+        return f"there are {len(found.graph.node)} nodes, the template has {len(expected.graph.node)}"
+    for part in ("graph.input", "graph.output", "opset_import", "functions"):
+        a, b = found, expected
+        for name in part.split("."):
+            a, b = getattr(a, name), getattr(b, name)
+        if [x.SerializeToString(deterministic=True) for x in a] != [
+            x.SerializeToString(deterministic=True) for x in b
+        ]:
+            return f"{part} differs from the template"
+    return ""
+
+
+def torch_mismatch(folder: str | Path, path: str | Path) -> str:
+    """What makes a saved state dict another model than the certified one; empty if nothing does."""
+    torch = _torch("comparing a PyTorch file")
+    from onelayer.export.torch import to_torch
+
+    expected = to_torch(load(folder)).state_dict()
+    try:
+        found = torch.load(path, weights_only=True)
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # unpickling refuses in many ways
+        return f"{path} is not a state dict ({str(error)[:80]})"
+    if not isinstance(found, dict) or set(found) != set(expected):
+        names = sorted(set(found) ^ set(expected)) if isinstance(found, dict) else [type(found).__name__]
+        return f"the names differ: {', '.join(map(str, names[:3]))}"
+    for name, wanted in expected.items():
+        tensor = found[name]
+        same = tensor.dtype == wanted.dtype and tensor.shape == wanted.shape
+        if not same or tensor.contiguous().numpy().tobytes() != wanted.contiguous().numpy().tobytes():
+            return f"{name} differs from the certified weights"
+    return ""
+
+
+def replay(folder: str | Path, runtimes: Iterable[str], most: int = 2_000) -> dict[str, str]:
+    """Run the stored sequences (at most ``most``, evenly spread) and demand the certified answers.
+
+    A line per runtime: empty, or the first answer outside its bound. This falsifies; it never proves.
+    """
+    model = load(folder)
+    certificate, _, data = read_folder(Path(folder))
+    tokens = data["tokens"]
+    lengths = data.get("lengths", np.full(len(tokens), tokens.shape[1], np.int64))
+    some = np.unique(np.linspace(0, len(tokens) - 1, min(most, len(tokens))).astype(int))
+    dtype = str(model.transformer.dtype)
+    eps = [
+        float.fromhex(claim["eps"])
+        for claim in certificate["claims"]
+        if claim["type"] == "memorizes" and claim["arith"] == dtype
+    ]
+    if not eps:
+        raise HypothesisError(
+            "data", f"a claim memorizes in {dtype} to replay", "there is none", "Certify the model."
+        )
+    wanted = _answers(model, data, lengths)
+    said = {}
+    for name in runtimes:
+        out = _runner(name, model)(tokens[some], lengths[some])
+        inside = np.arange(tokens.shape[1]) < lengths[some][:, None]
+        off = np.abs(out - wanted[some]).max(axis=2) * inside
+        worst = np.unravel_index(int(np.argmax(off)), off.shape)
+        said[name] = (
+            ""
+            if off.max() <= min(eps)
+            else f"sequence {some[worst[0]]}, token {worst[1]} is off by {off.max():.3g}"
+        )
+    return said
+
+
+def _answers(model: Memory, data: dict[str, Array], lengths: Array) -> Array:
+    """Answers [N, n, q], padding zero."""
+    n, rows = data["tokens"].shape[1], data["answers"]
+    if model.form.scope == "sequence":
+        return np.repeat(rows[:, None, :], n, axis=1)
+    full = np.zeros((len(lengths), n, rows.shape[1]))
+    full[np.arange(n) < lengths[:, None]] = rows
+    return full
+
+
+def _runner(name: str, model: Memory) -> Callable[[Array, Array], Array]:
+    if name == "numpy":
+        return lambda X, lengths: forward(model.transformer, X, lengths)
+    if name == "torch":
+        torch = _torch("replaying in PyTorch")
+        from onelayer.export.torch import to_torch
+
+        module = to_torch(model)
+
+        def run(X: Array, lengths: Array) -> Array:
+            with torch.no_grad():
+                result: Array = module(torch.tensor(X), torch.tensor(lengths)).numpy()
+            return result
+
+        return run
+    if name == "onnx":
+        try:
+            import onnxruntime
+        except ImportError:
+            raise MissingExtraError("replaying in ONNX Runtime", "onnxruntime", "onnx") from None
+        from onelayer.export.onnx import build
+
+        session = onnxruntime.InferenceSession(build(model.transformer).SerializeToString())
+        return lambda X, lengths: np.asarray(session.run(["outputs"], {"tokens": X, "lengths": lengths})[0])
+    raise HypothesisError(
+        "data", f"runtimes among {', '.join(RUNTIMES)}", f"{name!r} is none", "Choose among them."
+    )
+
+
+def _torch(wanted_for: str) -> Any:
+    try:
+        import torch
+    except ImportError:
+        raise MissingExtraError(wanted_for, "torch", "torch") from None
+    return torch

@@ -1,0 +1,121 @@
+"""Exports are covered by a certificate exactly if they are the certified model; a replay can only refute."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from onnx import helper, numpy_helper
+
+from onelayer import memorize, save, to_onnx, to_torch
+from onelayer.certify.exports import onnx_mismatch, replay, torch_mismatch
+from tests.faces.test_cli import run
+
+rng = np.random.default_rng(21)
+X, Y, lengths = rng.standard_normal((30, 5, 3)), rng.integers(0, 9, (30, 5)), rng.integers(1, 6, 30)
+words = [["a", "b"], ["b", "c", "a"], ["c"]]
+
+
+@pytest.fixture(scope="module", params=["float64", "float32", "ragged", "sequence", "words"])
+def exported(request, tmp_path_factory):
+    """A certified bundle, its model, an ONNX file and a state dict."""
+    folder = tmp_path_factory.mktemp(request.param)
+    data = {
+        "ragged": (X, Y, lengths),
+        "sequence": (X, Y[:, 0]),
+        "words": (words, [[1, 2], [3, 4, 5], [6]]),
+    }.get(request.param, (X, Y))
+    dtype = "float32" if request.param == "float32" else "float64"
+    model = memorize(data[0], data[1], lengths=data[2] if len(data) > 2 else None, dtype=dtype)
+    save(folder / "bundle", model, data=data)
+    to_onnx(model, folder / "m.onnx")
+    torch.save(to_torch(model).state_dict(), folder / "m.pt")
+    return folder, model
+
+
+def test_honest_exports_are_the_certified_model(exported) -> None:
+    folder, _ = exported
+    assert onnx_mismatch(folder / "bundle", folder / "m.onnx") == ""
+    assert torch_mismatch(folder / "bundle", folder / "m.pt") == ""
+    assert replay(folder / "bundle", ("numpy", "torch", "onnx")) == {"numpy": "", "torch": "", "onnx": ""}
+
+
+def change_weight(m) -> None:
+    tensor = next(t for t in m.graph.initializer if t.name == "attention.W_K")
+    array = numpy_helper.to_array(tensor).copy()
+    array.flat[0] = np.nextafter(array.flat[0], np.inf)
+    tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
+
+
+def extra_node(m) -> None:
+    m.graph.node[-1].output[0] = "before"
+    m.graph.node.append(helper.make_node("Relu", ["before"], ["outputs"]))
+
+
+def changed_attribute(m) -> None:
+    node = next(n for n in m.graph.node if n.op_type == "Softmax")
+    node.attribute.append(helper.make_attribute("axis", 1))
+
+
+CHANGES = {
+    "one bit of a weight": (change_weight, "attention.W_K differs"),
+    "an extra node": (extra_node, "node"),
+    "a changed attribute": (changed_attribute, "is Softmax"),
+    "a missing initialiser": (lambda m: m.graph.initializer.pop(), "is missing"),
+    "an extra initialiser": (
+        lambda m: m.graph.initializer.append(numpy_helper.from_array(np.ones(2), "backdoor")),
+        "backdoor is not part",
+    ),
+    "a node replaced": (lambda m: setattr(m.graph.node[-2], "op_type", "Abs"), "is Abs"),
+    "another opset": (lambda m: setattr(m.opset_import[0], "version", 20), "opset_import differs"),
+    "an initialiser twice": (lambda m: m.graph.initializer.append(m.graph.initializer[0]), "share a name"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_changed_onnx_file_is_refused(exported, tmp_path, name) -> None:
+    folder, _ = exported
+    change, said = CHANGES[name]
+    m = onnx.load(folder / "m.onnx")
+    change(m)
+    (tmp_path / "changed.onnx").write_bytes(m.SerializeToString())
+    assert said in onnx_mismatch(folder / "bundle", tmp_path / "changed.onnx")
+
+
+def test_other_files_are_refused(exported, tmp_path) -> None:
+    folder, model = exported
+    (tmp_path / "junk").write_bytes(b"\x08junk")
+    assert "is not" in onnx_mismatch(folder / "bundle", tmp_path / "junk")
+    assert "not a state dict" in torch_mismatch(folder / "bundle", tmp_path / "junk")
+    state = to_torch(model).state_dict()
+    name = next(iter(state))
+    state[name] = state[name] + 1e-12 if state[name].dtype == torch.float64 else state[name] * 1.0001 + 1
+    torch.save(state, tmp_path / "changed.pt")
+    assert f"{name} differs" in torch_mismatch(folder / "bundle", tmp_path / "changed.pt")
+    state.pop(name)
+    torch.save(state, tmp_path / "fewer.pt")
+    assert "names differ" in torch_mismatch(folder / "bundle", tmp_path / "fewer.pt")
+
+
+def test_the_command_line_compares_and_replays(exported, tmp_path) -> None:
+    folder, _ = exported
+    bundle, onnx_file, state = folder / "bundle", folder / "m.onnx", folder / "m.pt"
+    shown = run("verify", bundle, "--onnx", onnx_file, "--torch", state, "--replay", "numpy,torch,onnx").stdout
+    assert shown.splitlines()[-1] == "VERIFIED"
+    m = onnx.load(onnx_file)
+    change_weight(m)
+    (tmp_path / "changed.onnx").write_bytes(m.SerializeToString())
+    said = json.loads(run("verify", bundle, "--onnx", tmp_path / "changed.onnx", "--json", ok=1).stdout)
+    assert said["result"] == "NOT VERIFIED"
+
+
+def test_reports_are_pages_that_say_the_verdict(exported, tmp_path) -> None:
+    folder, _ = exported
+    run("report", folder / "bundle", "--out", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert "VERIFIED" in page
+    assert "What is not claimed" in page
+    assert "the answer at every stored" in page
