@@ -8,9 +8,15 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import build, checker, readme, recall, statements
+from benchmarks import build, checker, identity, readme, recall, statements
 
-ALL = {"recall": recall.run, "build": build.run, "statements": statements.run, "checker": checker.run}
+ALL = {
+    "recall": recall.run,
+    "build": build.run,
+    "statements": statements.run,
+    "checker": checker.run,
+    "identity": identity.run,
+}
 RESULTS = Path(__file__).parent / "results"
 
 

@@ -2,35 +2,44 @@
 
 from __future__ import annotations
 
-import json
-import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from onelayer import __version__
 from onelayer.certify.certificate import certify
 from onelayer.certify.explain import explain as explain_folder
-from onelayer.certify.exports import onnx_mismatch, replay, torch_mismatch
-from onelayer.certify.report import write_report
-from onelayer.cli import pictures, theorem_table
+from onelayer.cli import certificates, pictures, theorem_table
+from onelayer.cli.console import (
+    AsJson,
+    Data,
+    Dtype,
+    MappingOption,
+    Model,
+    Overwrite,
+    Positions,
+    Rank,
+    ReadoutOption,
+    Seed,
+    about,
+    err,
+    in_options,
+    out,
+    print_json,
+    progress,
+    say,
+)
 from onelayer.comparison import compare
 from onelayer.constructions.memorization import memorize as memorize_data
-from onelayer.constructions.search import Mapping, Readout
 from onelayer.data.tables import Table, answered, example, read_table, write_answers
 from onelayer.errors import HypothesisError, MissingExtraError
 from onelayer.export.bundle import check_target, load, save
 from onelayer.planning import plan as plan_data
 from onelayer.recall import recall
-from onelayer_checker.__main__ import EXITS, check
 
 app = typer.Typer(
     name="onelayer",
@@ -39,20 +48,6 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-out, err = Console(), Console(stderr=True)
-
-Data = Annotated[
-    Path, typer.Argument(help="Sequences and answers: .jsonl, .csv, .npz or .parquet.", show_default=False)
-]
-Model = Annotated[Path, typer.Argument(help="A folder written by `onelayer memorize`.", show_default=False)]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of a table.")]
-Rank = Annotated[int | None, typer.Option(help="Head size; by default the smallest that separates safely.")]
-Dtype = Annotated[Literal["float32", "float64"], typer.Option(help="Arithmetic in which the model runs.")]
-MappingOption = Annotated[Mapping, typer.Option(help="How contexts are told apart.")]
-ReadoutOption = Annotated[Readout, typer.Option(help="How answers are read off.")]
-Positions = Annotated[bool, typer.Option("--positions", help="The order of the tokens matters.")]
-Seed = Annotated[int, typer.Option(min=0, help="Same data and seed, same weights.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
 
 
 @app.command()
@@ -175,70 +170,8 @@ def inspect(
         err.print(f"picture written to {picture}", markup=False)
 
 
-@app.command()
-def verify(
-    model: Model,
-    onnx_file: Annotated[Path | None, typer.Option("--onnx", help="Also compare this export, bit for bit.")] = None,
-    torch_file: Annotated[Path | None, typer.Option("--torch", help="Also compare this saved state dict.")] = None,
-    runtimes: Annotated[
-        str, typer.Option("--replay", help="Also run: numpy,torch,onnx (refutes, never proves).")
-    ] = "",
-    as_json: AsJson = False,
-) -> None:
-    """Have the independent checker decide a bundle's certificate. Exit code 0 only for VERIFIED."""
-    lines: list[str] = []
-    with progress() as step:
-        step("checking")
-        verdict = check(model, lines.append, lambda done, total: step(f"checking: {done:,} of {total:,} sequences"))
-        if verdict["result"] == "VERIFIED":
-            step("comparing exports")
-            verdict["exports"] = exports_of(model, onnx_file, torch_file, runtimes)
-            if any(verdict["exports"].values()):
-                verdict["result"] = "NOT VERIFIED"
-    if as_json:
-        print_json(verdict)
-    else:
-        lines += [
-            f"{'REFUSED' if why else 'same'}       {name}{': ' if why else ''}{why}"
-            for name, why in verdict.get("exports", {}).items()
-        ]
-        for line in [*lines, verdict["why"]] if verdict["why"] else lines:
-            say(line)
-        say(verdict["result"])
-    raise typer.Exit(EXITS[verdict["result"]])
-
-
-def exports_of(model: Path, onnx_file: Path | None, torch_file: Path | None, runtimes: str) -> dict[str, str]:
-    """What is wrong with each export or runtime; empty where nothing is."""
-    found = {}
-    if onnx_file is not None:
-        found[str(onnx_file)] = onnx_mismatch(model, onnx_file)
-    if torch_file is not None:
-        found[str(torch_file)] = torch_mismatch(model, torch_file)
-    names = [name.strip() for name in runtimes.split(",") if name.strip()]
-    found |= {f"replay in {name}": why for name, why in replay(model, names).items()} if names else {}
-    return found
-
-
-@app.command()
-def report(
-    model: Model,
-    out_file: Annotated[Path, typer.Option("--out", help="File for the page.")] = Path("report.html"),
-) -> None:
-    """Have a bundle's certificate decided, and write one page that a person can read."""
-    if not out_file.absolute().parent.is_dir():
-        raise HypothesisError("data", "a folder that exists", f"there is no {out_file.parent}", "Create it.")
-    with progress() as step:
-        step("checking")
-        result = write_report(model, out_file)
-    say(f"{result}. The page is {out_file}")
-    raise typer.Exit(EXITS[result])
-
-
-@app.command()
-def explain(model: Model) -> None:
-    """Say a bundle's certificate in words: what is claimed, what is assumed, what is not claimed."""
-    say(explain_folder(model))
+for command in (certificates.verify, certificates.explain, certificates.report):
+    app.command()(command)
 
 
 @app.command()
@@ -320,44 +253,6 @@ def answers_of(table: Table) -> Any:
     if table.Y is None:
         raise HypothesisError("data", "answers beside the sequences", "there are none", "Add a column of answers.")
     return table.Y
-
-
-@contextmanager
-def about(data: Path) -> Iterator[None]:
-    """Say in which file something was found."""
-    try:
-        yield
-    except HypothesisError as error:
-        found = error.found if data.name in error.found else f"in {data.name}, {error.found}"
-        raise HypothesisError(error.statement, error.needs, found, error.remedy) from None
-
-
-def in_options(message: str) -> str:
-    """Arguments of the library as options of the command line."""
-    message = re.sub(r'\b(mapping|readout|dtype|scope)="(\w+)"', r"--\1 \2", message)
-    return message.replace("positions=True", "--positions").replace("`save` wrote", "`onelayer memorize` wrote")
-
-
-def say(text: str) -> None:
-    """Plain words: no markup in names, no line breaks of our own."""
-    out.print(text, highlight=False, markup=False, soft_wrap=True)
-
-
-def print_json(value: Any) -> None:
-    sys.stdout.write(json.dumps(value, allow_nan=False) + "\n")
-
-
-@contextmanager
-def progress() -> Iterator[Any]:
-    """A line on standard error that says what is going on; it leaves nothing behind."""
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=24), TimeElapsedColumn())
-    try:
-        with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
-            task = bar.add_task("starting", total=None)
-            yield lambda text: bar.update(task, description=text)
-    except KeyboardInterrupt:
-        err.print("interrupted; nothing was written")
-        raise typer.Exit(130) from None
 
 
 def run() -> None:

@@ -1,0 +1,71 @@
+"""What all commands share: options, plain words on standard output, progress and errors on standard error."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from onelayer.constructions.search import Mapping, Readout
+from onelayer.errors import HypothesisError
+
+out, err = Console(), Console(stderr=True)
+
+Data = Annotated[
+    Path, typer.Argument(help="Sequences and answers: .jsonl, .csv, .npz or .parquet.", show_default=False)
+]
+Model = Annotated[Path, typer.Argument(help="A folder written by `onelayer memorize`.", show_default=False)]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of a table.")]
+Rank = Annotated[int | None, typer.Option(help="Head size; by default the smallest that separates safely.")]
+Dtype = Annotated[Literal["float32", "float64"], typer.Option(help="Arithmetic in which the model runs.")]
+MappingOption = Annotated[Mapping, typer.Option(help="How contexts are told apart.")]
+ReadoutOption = Annotated[Readout, typer.Option(help="How answers are read off.")]
+Positions = Annotated[bool, typer.Option("--positions", help="The order of the tokens matters.")]
+Seed = Annotated[int, typer.Option(min=0, help="Same data and seed, same weights.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
+
+
+@contextmanager
+def about(data: Path) -> Iterator[None]:
+    """Say in which file something was found."""
+    try:
+        yield
+    except HypothesisError as error:
+        found = error.found if data.name in error.found else f"in {data.name}, {error.found}"
+        raise HypothesisError(error.statement, error.needs, found, error.remedy) from None
+
+
+def in_options(message: str) -> str:
+    """Arguments of the library as options of the command line."""
+    message = re.sub(r'\b(mapping|readout|dtype|scope)="(\w+)"', r"--\1 \2", message)
+    return message.replace("positions=True", "--positions").replace("`save` wrote", "`onelayer memorize` wrote")
+
+
+def say(text: str) -> None:
+    """Plain words: no markup in names, no line breaks of our own."""
+    out.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+def print_json(value: Any) -> None:
+    sys.stdout.write(json.dumps(value, allow_nan=False) + "\n")
+
+
+@contextmanager
+def progress() -> Iterator[Any]:
+    """A line on standard error that says what is going on; it leaves nothing behind."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=24), TimeElapsedColumn())
+    try:
+        with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
+            task = bar.add_task("starting", total=None)
+            yield lambda text: bar.update(task, description=text)
+    except KeyboardInterrupt:
+        err.print("interrupted; nothing was written")
+        raise typer.Exit(130) from None
