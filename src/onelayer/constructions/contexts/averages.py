@@ -71,13 +71,9 @@ def construct(
         coordinates = index[ids][:, :, None] + contexts[:, None, :]
         valid = sequences.valid()
         coordinates = coordinates.reshape(-1, rank) if valid is None else coordinates[valid]
-    width = rank + 1 + rank
-    weight = np.zeros((width, rank), dtype)
+    weight = np.zeros((rank + 1 + rank, rank), dtype)
     weight[rank + 1 :] = np.eye(rank)
     weight[rank] = 0.0 if per_sequence else 1.0
-    zero = np.zeros((1, width, rank), dtype)
-    W_V, W_O = zero.copy(), np.zeros((1, rank, width), dtype)
-    W_V[0, :rank], W_O[0, :, rank + 1 :] = np.eye(rank), np.eye(rank)
     top = float(coordinates.max()) + 2.0**bits
     radius, exact_radius = (
         coordinate_radius_upper(u, sequences.n, (0.0, 0.0, (rank + 3) * top), 0.0, 2.0**bits, 0.0, True)
@@ -87,7 +83,7 @@ def construct(
     return ContextMap(
         embedding,
         feedforward,
-        Attention(zero, zero.copy(), W_V, W_O),
+        averaging(rank, dtype),
         Linear(weight, np.zeros(rank, dtype)),
         names,
         coordinates,
@@ -98,6 +94,15 @@ def construct(
             Constant("vocabulary", V, "distinct tokens that have a code"),
         ),
     )
+
+
+def averaging(rank: int, dtype: np.dtype[Any]) -> Attention:
+    """Zero query and key: every weight is 1/n. Channels are codes, index, contexts."""
+    width = rank + 1 + rank
+    W_Q, W_K, W_V = (np.zeros((1, width, rank), dtype) for _ in range(3))
+    W_O = np.zeros((1, rank, width), dtype)
+    W_V[0, :rank], W_O[0, :, rank + 1 :] = np.eye(rank), np.eye(rank)
+    return Attention(W_Q, W_K, W_V, W_O)
 
 
 def distinct_tokens(tokens: Array, valid: Array | None) -> tuple[Array, int, Array]:

@@ -84,18 +84,8 @@ class RealStream:
         self, rank: int, rng: np.random.Generator, attempt: int, coded: bool, key: Array | None = None
     ) -> Draw:
         """One random reading: rank values (the first is the key level, along ``key`` if given) and rank codes."""
-        N, n, d = self.tokens.shape
-        directions = rng.standard_normal((d, 2 * rank)) / self.scale[:, None]
-        if key is not None:
-            directions[:, 0] = key
-        spread = CODE_SPREADS[attempt % len(CODE_SPREADS)] / (n if self.positions else 1)
-        directions = short_column(directions, self.dtype)
-        read = self.tokens.reshape(N * n, d) @ directions
-        # Scaling by powers of two is exact: readings of mean square near 1, codes spread wider.
-        rms = np.sqrt(np.einsum("ij,ij->j", read, read) / len(read))
-        factor = np.exp2(-np.round(np.log2(np.where(rms > 0, rms, 1.0))))
-        factor[rank:] *= np.exp2(np.round(np.log2(spread))) if coded else 0.0
-        directions, read = directions * factor, (read * factor).reshape(N, n, 2 * rank)
+        n, d = self.tokens.shape[1:]
+        directions, read = self._read(rank, rng, attempt, coded, key)
         values, codes = read[..., :rank], read[..., rank:]
         magnitude = self.norm * np.linalg.norm(directions * self.scale[:, None], axis=0)  # bounds sum |x||v|
         width = d + 2 * self.positions + rank
@@ -110,15 +100,9 @@ class RealStream:
             values = values + level[:, None]
             codes = codes + columns[d + 1, rank:] * np.arange(n)[:, None]
             magnitude += np.where(np.arange(2 * rank) < rank, 1.0, n * columns[d + 1])
-        lift = np.zeros((d, width), self.dtype)
-        lift[:, :d] = np.eye(d)
-        bias = None
-        if self.centre.any():
-            bias = np.zeros(width, self.dtype)
-            bias[:d] = -self.centre
         names = [f"x{i}" for i in range(d)] + ["level of place", "place"] * self.positions
         return Draw(
-            Embedding(lift=lift, bias=bias, positions=None if places is None else places.astype(self.dtype)),
+            self._embedding(width, places),
             self.dtype,
             (*names, *(f"context{i}" for i in range(rank))),
             np.ascontiguousarray(values[..., 0]),
@@ -129,6 +113,34 @@ class RealStream:
             columns[:, rank:],
             key_error=float((d + 4) * magnitude[:rank].max()),
             code_error=float((d + rank + 4) * magnitude[rank:].max()),
+        )
+
+    def _read(
+        self, rank: int, rng: np.random.Generator, attempt: int, coded: bool, key: Array | None
+    ) -> tuple[Array, Array]:
+        """Random directions [d, 2 rank] and what they read off every token, [N, n, 2 rank]."""
+        N, n, d = self.tokens.shape
+        directions = rng.standard_normal((d, 2 * rank)) / self.scale[:, None]
+        if key is not None:
+            directions[:, 0] = key
+        spread = CODE_SPREADS[attempt % len(CODE_SPREADS)] / (n if self.positions else 1)
+        directions = short_column(directions, self.dtype)
+        read = self.tokens.reshape(N * n, d) @ directions
+        # Scaling by powers of two is exact: readings of mean square near 1, codes spread wider.
+        rms = np.sqrt(np.einsum("ij,ij->j", read, read) / len(read))
+        factor = np.exp2(-np.round(np.log2(np.where(rms > 0, rms, 1.0))))
+        factor[rank:] *= np.exp2(np.round(np.log2(spread))) if coded else 0.0
+        return directions * factor, (read * factor).reshape(N, n, 2 * rank)
+
+    def _embedding(self, width: int, places: Array | None) -> Embedding:
+        """Components are copied, centred, and followed by zero channels."""
+        d = self.tokens.shape[2]
+        lift, bias = np.zeros((d, width), self.dtype), np.zeros(width, self.dtype)
+        lift[:, :d], bias[:d] = np.eye(d), -self.centre
+        return Embedding(
+            lift=lift,
+            bias=bias if self.centre.any() else None,
+            positions=None if places is None else places.astype(self.dtype),
         )
 
 
@@ -176,13 +188,7 @@ class TokenStream:
             values = values + places[:, :rank].astype(np.float64)
             codes = codes + places[:, rank, None].astype(np.float64)
         top_code = float(np.abs(codes).max())
-        if top_code >= 2.0 ** np.finfo(self.dtype).nmant:
-            raise HypothesisError(
-                "data",
-                f"token codes that {self.dtype} holds exactly",
-                f"{V} tokens times {n if self.positions else 1} places need codes up to {top_code:.3g}",
-                'Use dtype="float64".',
-            )
+        self._refuse_codes(top_code)
         return Draw(
             Embedding(table=table, positions=places),
             self.dtype,
@@ -196,6 +202,15 @@ class TokenStream:
             key_error=3.0,  # an exact table entry plus an exact position: one rounding
             code_error=4.0 * top_code,
         )
+
+    def _refuse_codes(self, top_code: float) -> None:
+        if top_code >= 2.0 ** np.finfo(self.dtype).nmant:
+            raise HypothesisError(
+                "data",
+                f"token codes that {self.dtype} holds exactly",
+                f"{self.vocabulary} tokens (times places) need codes up to {top_code:.3g}",
+                'Use dtype="float64".',
+            )
 
 
 Stream = RealStream | TokenStream
