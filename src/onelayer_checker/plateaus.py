@@ -35,12 +35,11 @@ class Plateaus:
     def decide(self, t: Ball, A: Arithmetic) -> Array:
         """For each row of t [T, c] the group that is on while all others are off, or -1 if that is not certain."""
         low, high = t.low, t.high
-        first = np.searchsorted(
-            self.off_high[:, 0], low[:, 0], side="right"
-        )  # groups before are off: low >= off_high
-        stop = np.searchsorted(
-            self.off_low[:, 0], high[:, 0], side="left"
-        )  # groups from here on are off: high <= off_low
+        first, stop = np.empty(len(low), np.intp), np.empty(len(low), np.intp)
+        order = np.argsort(low[:, 0])  # neighbouring look-ups share the cache
+        # Groups before `first` are off, low >= off_high; so are those from `stop` on, high <= off_low.
+        first[order] = np.searchsorted(self.off_high[:, 0], low[order, 0], side="right")
+        stop[order] = np.searchsorted(self.off_low[:, 0], high[order, 0], side="left")
         group = np.full(len(low), -1)
         certain = np.isfinite(low).all(axis=1) & np.isfinite(high).all(axis=1)
         certain &= (np.maximum(np.abs(low), np.abs(high)).max(axis=1) + 2) * self.largest < A.big / 8
