@@ -1,4 +1,4 @@
-"""`python -m onelayer_checker FOLDER [--json]`: judge a certificate; exit code 0 only for VERIFIED."""
+"""`python -m onelayer_checker FOLDER`: judge a certificate; exit code 0 only for VERIFIED."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import argparse
 import json
 import os
 import sys
-import time
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: the products here are too small for threads
 
@@ -17,6 +17,9 @@ import numpy as np
 from onelayer_checker.claims import Claim, Judge, Verdict, read_claim, read_data
 from onelayer_checker.files import Malformed, fields, read_folder
 from onelayer_checker.network import build
+
+if TYPE_CHECKING:
+    from onelayer_checker.arb_engine import Engine
 
 EXITS = {"VERIFIED": 0, "NOT VERIFIED": 1, "UNKNOWN": 2, "MALFORMED": 3, "UNFIT": 4}
 TOP = {"format", "graph", "profile", "files", "claims", "producer"}
@@ -32,7 +35,22 @@ def probe() -> None:
         raise OSError("the rounding mode is not round to nearest")
 
 
-def check(folder: Path, show: Any = lambda _: None, progress: Any = lambda *_: None) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Options:
+    """Which engine judges claims in real arithmetic; floating point is the kernel's alone."""
+
+    engine: str = "numpy"  # or "arb", or "both": then they must agree on every coordinate and every outcome
+    escalate: bool = False  # let Arb judge what the kernel leaves undecided
+    jobs: int = 1  # processes for Arb
+    bits: int = 128  # its first precision
+
+
+KERNEL = Options()
+
+
+def check(
+    folder: Path, show: Any = lambda _: None, progress: Any = lambda *_: None, options: Options = KERNEL
+) -> dict[str, Any]:
     """The verdict on every claim as plain data: {"result": ..., "claims": [...], "why": ...}."""
     try:
         probe()
@@ -45,32 +63,59 @@ def check(folder: Path, show: Any = lambda _: None, progress: Any = lambda *_: N
         if not isinstance(entries, list) or not 1 <= len(entries) <= 64:
             raise Malformed("claim", "there must be 1 to 64 claims")
         claims = [read_claim(entry, f"claims[{i}]") for i, entry in enumerate(entries)]
-        verdicts: list[tuple[Claim, Verdict, float]] = []
-        judge = Judge(network, data, progress)
+        judge, arb = Judge(network, data, progress), None
+        if options.engine != "numpy" or options.escalate:
+            from onelayer_checker.arb_engine import Engine  # only now: everything else runs on NumPy alone
+
+            arb = Engine(network, data, options.jobs, options.bits)
+        listed = []
         for claim in claims:
-            start = time.process_time()
-            verdict = judge.judge(claim)
-            verdicts.append((claim, verdict, time.process_time() - start))
-            show(f"{verdict.outcome:9}  {claim}: {verdict.why}  [{verdicts[-1][2]:.2f} s]")
+            start = sum(os.times()[:4])  # with the processes that were started meanwhile
+            engine, verdict = decide(claim, judge, arb, options)
+            listed.append(_entry(claim, verdict, engine, sum(os.times()[:4]) - start))
+            by = "" if arb is None else f" by {engine}"
+            show(f"{verdict.outcome:9}{by}  {claim}: {verdict.why}  [{listed[-1]['cpu']:.2f} s]")
     except Malformed as error:
         return {"result": "MALFORMED", "gate": error.gate, "why": str(error), "claims": []}
     except OSError as error:
-        return {"result": "UNFIT", "gate": "probe", "why": str(error), "claims": []}
-    outcomes = {verdict.outcome for _, verdict, _ in verdicts}
+        return {"result": "UNFIT", "gate": getattr(error, "gate", "probe"), "why": str(error), "claims": []}
+    outcomes = {entry["outcome"] for entry in listed}
     result = "NOT VERIFIED" if "refuted" in outcomes else "UNKNOWN" if "undecided" in outcomes else "VERIFIED"
-    listed = [
-        {
-            "claim": str(c),
-            "type": c.type,
-            "arith": c.arith.name,
-            "outcome": v.outcome,
-            "why": v.why,
-            "value": v.value.hex(),
-            "cpu": s,
-        }
-        for c, v, s in verdicts
-    ]
     return {"result": result, "gate": "", "why": "", "claims": listed}
+
+
+def decide(claim: Claim, judge: Judge, arb: Engine | None, options: Options) -> tuple[str, Verdict]:
+    """The verdict on a claim, and whose it is: "numpy", "arb" or "both"."""
+    if arb is None or claim.arith.name != "real":
+        verdict = judge.judge(claim)
+        alone = "" if arb is None else " (Arb judges real arithmetic only)"
+        return "numpy", replace(verdict, why=verdict.why + alone)
+    if options.engine == "arb":
+        judge.fits(claim)
+        return "arb", arb.judge(claim)
+    first = judge.judge(claim)
+    if options.engine == "numpy":
+        return ("arb", arb.judge(claim)) if first.outcome == "undecided" else ("numpy", first)
+    second = arb.judge(claim)
+    t = judge.samples(claim.arith, claim.numbers.get("radius", 0.0)).t
+    arb.agree(claim, t.m, t.r, first, second)
+    if first.outcome == second.outcome:
+        return "both", first
+    why = f"{second.why} (the kernel alone: {first.outcome}, {first.why})"
+    return "arb", replace(second, why=why)
+
+
+def _entry(claim: Claim, verdict: Verdict, engine: str, cpu: float) -> dict[str, Any]:
+    return {
+        "claim": str(claim),
+        "type": claim.type,
+        "arith": claim.arith.name,
+        "outcome": verdict.outcome,
+        "why": verdict.why,
+        "value": verdict.value.hex(),
+        "cpu": cpu,
+        "engine": engine,
+    }
 
 
 def _check_constants(certificate: dict[str, Any]) -> None:
@@ -89,9 +134,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="onelayer_checker", description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of lines")
-    arguments = parser.parse_args()
-    verdict = check(arguments.folder, (lambda _: None) if arguments.json else print)
-    if arguments.json:
+    parser.add_argument("--engine", choices=("numpy", "arb", "both"), default="numpy", help="for real arithmetic")
+    parser.add_argument("--escalate", action="store_true", help="let Arb judge what the kernel leaves undecided")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes for Arb")
+    parser.add_argument("--bits", type=int, default=128, help="first precision of Arb, 64 to 8192")
+    given = parser.parse_args()
+    if given.jobs < 1 or not 64 <= given.bits <= 8192:
+        parser.error("--jobs is at least 1, --bits from 64 to 8192")
+    options = Options(given.engine, given.escalate, given.jobs, given.bits)
+    verdict = check(given.folder, (lambda _: None) if given.json else print, options=options)
+    if given.json:
         print(json.dumps(verdict))
     else:
         if verdict["why"]:

@@ -11,11 +11,22 @@ import numpy as np
 from onelayer_checker.classes import same_class
 from onelayer_checker.files import Malformed, fields, real
 from onelayer_checker.kernel import ARITHMETICS, UP, Arithmetic, Array, Ball
+from onelayer_checker.layers import run_stack
 from onelayer_checker.network import BLOCK, Network
 
 Outcome = Literal["proved", "refuted", "undecided"]
 FIELDS = {"memorizes": {"eps"}, "separated": {"r", "delta"}, "robust": {"radius", "eps"}}
 Progress = Callable[[int, int], None]
+
+
+#: Samples on which the search is compared with the dense evaluation.
+DENSE_SAMPLES = 4
+
+
+class Disagreement(OSError):
+    """Two ways of computing the same thing exclude each other: the checker is wrong, or the machine is unfit."""
+
+    gate = "agreement"
 
 
 @dataclass(frozen=True)
@@ -122,7 +133,8 @@ class Judge:
             self._samples[key] = Samples(i, k, Ball(np.concatenate(m), np.concatenate(r)))
         return self._samples[key]
 
-    def judge(self, claim: Claim) -> Verdict:
+    def fits(self, claim: Claim) -> None:
+        """Refuse a claim that does not go with the network and the data."""
         data = self.data
         if claim.arith.name == "float32" and (self.network.dtype.itemsize != 4 or data.tokens.dtype == np.float64):
             raise Malformed("claim", "a float32 claim needs F32 weights and F32 tokens")
@@ -133,11 +145,14 @@ class Judge:
             )
         if claim.type == "robust" and data.tokens.dtype == np.int64:
             raise Malformed("claim", "robust is about real tokens")
+
+    def judge(self, claim: Claim) -> Verdict:
+        self.fits(claim)
         with np.errstate(all="ignore"):  # infinity and NaN are results here, and never satisfy a comparison
             samples = self.samples(claim.arith, claim.numbers.get("radius", 0.0))
             if claim.type == "separated":
-                return _separated(claim, self.network, data, samples)
-            return _memorizes(claim, self.network, data, samples)
+                return _separated(claim, self.network, self.data, samples)
+            return _memorizes(claim, self.network, self.data, samples)
 
 
 def _memorizes(claim: Claim, network: Network, data: Data, samples: Samples) -> Verdict:
@@ -164,9 +179,24 @@ def _memorizes(claim: Claim, network: Network, data: Data, samples: Samples) -> 
                 f"sequence {i[at]}, token {k[at]}: coordinates {t.m[at]} +- {t.r[at]} do not settle the answer"
             )
         worst = max(worst, float(bound.max()))
+    _compare_densely(claim, network, samples)
     if undecided:
         return Verdict("undecided", undecided, worst)
     return Verdict("proved", f"{len(samples.i)} answers, largest error {worst:.6g}", worst)
+
+
+def _compare_densely(claim: Claim, network: Network, samples: Samples) -> None:
+    """The dense evaluation is the definition: on a few samples it must contain what the search found."""
+    if network.readout.plateaus is None:
+        return
+    few = np.unique(np.linspace(0, len(samples.i) - 1, DENSE_SAMPLES).astype(int))
+    t = samples.t[few]
+    found, dense = network.readout.apply(t, claim.arith), run_stack(network.readout.layers, t, claim.arith)
+    outside = np.isfinite(found.r) & (np.abs(found.m - dense.m) > (found.r + dense.r) * UP)
+    if outside.any():
+        at = int(few[int(np.argmax(outside.any(axis=1)))])
+        where = f"sequence {samples.i[at]}, token {samples.k[at]}"
+        raise Disagreement(f"search and dense evaluation disagree at {where}")
 
 
 def _separated(claim: Claim, network: Network, data: Data, samples: Samples) -> Verdict:

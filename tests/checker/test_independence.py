@@ -13,7 +13,11 @@ import numpy as np
 import pytest
 
 import onelayer_checker
+from attacks.bundle import read
 from onelayer import memorize, save
+from onelayer_checker import claims, plateaus
+from onelayer_checker.kernel import FLOAT64
+from onelayer_checker.network import build
 
 SOURCE = Path(onelayer_checker.__file__).parent
 rng = np.random.default_rng(3)
@@ -32,7 +36,7 @@ def test_it_imports_only_numpy_and_the_standard_library() -> None:
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             for name in names:
                 top = name.split(".")[0]
-                allowed = {"numpy", "onelayer_checker"} | ({"flint"} if path.name == "arb_engine.py" else set())
+                allowed = {"numpy", "onelayer_checker"} | ({"flint"} if path.name.startswith("arb_") else set())
                 assert top in allowed or top in sys.stdlib_module_names, f"{path.name}: {name}"
 
 
@@ -130,3 +134,14 @@ def test_right_in_real_arithmetic_but_not_in_every_float32_order_is_refused(tmp_
         assert verdict["result"] == result, (arith, verdict)
         if result == "UNKNOWN":
             assert verdict["claims"][0]["why"].startswith("sequence 0, token 0:")
+
+
+def test_a_search_that_contradicts_the_dense_evaluation_is_refused(bundle, monkeypatch) -> None:
+    honest = plateaus.Plateaus.decide
+    monkeypatch.setattr(plateaus.Plateaus, "decide", lambda self, t, A: (honest(self, t, A) + 1) % len(self.values))
+    network, data = build(read(bundle).model), read(bundle).data
+    samples = claims.Judge(network, claims.read_data(data, network), lambda *_: None).samples(FLOAT64)
+    claim = claims.Claim("memorizes", FLOAT64, "token", {"eps": 0.0})
+    with pytest.raises(claims.Disagreement, match="search and dense evaluation disagree at sequence 0, token 0"):
+        claims._compare_densely(claim, network, samples)
+    assert claims.Disagreement.gate == "agreement"

@@ -1,0 +1,528 @@
+"""The second engine: it agrees with the kernel, decides what the kernel cannot, and says so when they differ."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import subprocess
+import sys
+import textwrap
+
+import flint
+import numpy as np
+import pytest
+
+from attacks.bundle import Bundle, read
+from onelayer import memorize, save
+from onelayer.constructions.contexts import projection, published
+from onelayer.data.separation import distinct
+from onelayer_checker import arb_engine, arb_graph, network
+from onelayer_checker.__main__ import EXITS, Options, check
+from onelayer_checker.arb_graph import Graph, Stack, Trapezoids, outward
+from onelayer_checker.claims import read_data
+
+ARB, BOTH = Options("arb"), Options("both")
+N, n, d = 24, 5, 3
+
+
+def spread() -> dict[str, tuple]:
+    """Bundles of every kind: the arguments of `memorize`."""
+    rng = np.random.default_rng(7)
+    X, Y = rng.standard_normal((N, n, d)), rng.integers(0, 9, (N, n))
+    ids, lengths = rng.integers(0, 6, (N, n)), rng.integers(1, n + 1, N)
+    distinct_ids = np.array([rng.permutation(40)[:n] for _ in range(N)])
+    few = rng.standard_normal((40, d))[distinct_ids]
+    return {
+        "real": (X, Y, {}),
+        "float32": (X[:6], Y[:6], {"dtype": "float32"}),
+        "vectors": (X, rng.standard_normal((N, n, 2)), {}),
+        "ids": (distinct_ids, Y, {}),
+        "positions of ids": (ids, Y, {"positions": True}),
+        "positions of reals": (ids[..., None] * 0.5, Y, {"positions": True}),
+        "ragged": (X, Y, {"lengths": lengths}),
+        "ragged with positions": (X, Y, {"lengths": lengths, "positions": True}),
+        "repeated": (
+            np.concatenate([X, X[:, ::-1], X[:, :1].repeat(n, 1)]),
+            np.concatenate([Y, Y[:, ::-1], Y * 0]),
+            {},
+        ),
+        "sequences": (X, Y[:, 0], {}),
+        "sequences of ids": (distinct_ids, Y[:, 0], {}),
+        "averages of reals": (few, Y, {"mapping": "averages"}),
+        "averages of ids": (distinct_ids, Y, {"mapping": "averages"}),
+        "averages per sequence": (few, Y[:, 0], {"mapping": "averages"}),
+        "shared query": (X, Y, {"mapping": "shared_query"}),
+        "rank 2": (X, Y, {"rank": 2}),
+        "rank 3": (X, Y, {"rank": 3}),
+        "triangular": (X, Y, {"readout": "triangular"}),
+    }
+
+
+KINDS = list(spread())
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory):
+    """A certified folder of a kind, taken apart."""
+
+    @functools.cache
+    def made(kind: str) -> Bundle:
+        X, Y, options = spread()[kind]
+        folder = tmp_path_factory.mktemp("arb") / "bundle"
+        data = (X, Y, options["lengths"]) if "lengths" in options else (X, Y)
+        return read(save(folder, memorize(X, Y, **options), data=data))
+
+    return lambda kind: made(kind).copy()
+
+
+def claim(b: Bundle, kind: str, **changed: str) -> Bundle:
+    """The bundle with only its first claim of a type in real arithmetic, changed."""
+    found = next(c for c in b.certificate["claims"] if c["type"] == kind)
+    b.certificate["claims"] = [{**found, "arith": "real", **changed}]
+    return b
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_both_engines_prove_every_kind_of_bundle(tmp_path, bundle, kind) -> None:
+    b = bundle(kind)
+    b.certificate["claims"] += [
+        {**c, "arith": "real", "radius": (float.fromhex(c["radius"]) / 2).hex()}
+        for c in b.certificate["claims"]
+        if c["type"] == "robust"
+    ]
+    folder = b.write(tmp_path)
+    both, arb = check(folder, options=BOTH), check(folder, options=ARB)
+    assert (both["result"], arb["result"]) == ("VERIFIED", "VERIFIED"), (both, arb)
+    for entry in both["claims"]:
+        assert entry["engine"] == ("both" if entry["arith"] == "real" else "numpy")
+        assert ("Arb judges real arithmetic only" in entry["why"]) == (entry["arith"] != "real")
+    assert [e["outcome"] for e in both["claims"]] == [e["outcome"] for e in arb["claims"]]
+    kinds = {(entry["type"], entry["arith"]) for entry in both["claims"]}
+    assert ("memorizes", "real") in kinds
+    assert ("robust", "real") in kinds or kind not in {"real", "ragged", "rank 2"}
+    assert ("separated", "real") in kinds or kind not in {
+        "real",
+        "ids",
+        "positions of ids",
+        "sequences",
+        "repeated",
+    }
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_wrong_answer_is_refuted_by_both(tmp_path, bundle, kind) -> None:
+    b = claim(bundle(kind), "memorizes")
+    first, last = b.data["answers"][0].copy(), b.data["answers"][-1].copy()
+    b.data["answers"][-1] = last + 1 if (first == last).all() else first
+    verdict = check(b.write(tmp_path), options=BOTH)
+    assert verdict["result"] == "NOT VERIFIED", verdict
+    lengths = b.data.get("lengths", np.full(len(b.data["tokens"]), n))
+    per_token, i = len(b.data["answers"]) == lengths.sum(), len(lengths) - 1
+    witness = f"sequence {i}, token {lengths[i] - 1 if per_token else 0} "
+    alone = check(tmp_path, options=ARB)["claims"][0]
+    assert (alone["outcome"], alone["engine"]) == ("refuted", "arb")
+    assert alone["why"].startswith(witness)
+
+
+@pytest.mark.parametrize("shift", [2.0**-30, -(2.0**-30)])
+def test_a_coordinate_that_differs_a_little_is_a_disagreement(tmp_path, bundle, monkeypatch, shift) -> None:
+    folder = bundle("real").write(tmp_path)
+    honest = Graph.coordinates
+    seen = []
+
+    def shifted(self, *arguments):
+        seen.append(0)
+        t = honest(self, *arguments)
+        if len(seen) == 4:
+            t[2][0] += shift
+        return t
+
+    monkeypatch.setattr(Graph, "coordinates", shifted)
+    verdict = check(folder, options=BOTH)
+    assert (verdict["result"], verdict["gate"]) == ("UNFIT", "engines")
+    assert "sequence 3, token 2: coordinate 0 is" in verdict["why"]
+
+
+def test_a_kernel_that_differs_a_little_is_a_disagreement(tmp_path, bundle, monkeypatch) -> None:
+    folder = bundle("rank 2").write(tmp_path)
+    honest = network.Network.coordinates
+
+    def shifted(self, *arguments):
+        for rows, t in honest(self, *arguments):
+            t.m[5, 1, 1] += 2.0**-30
+            yield rows, t
+
+    monkeypatch.setattr(network.Network, "coordinates", shifted)
+    verdict = check(folder, options=BOTH)
+    assert (verdict["result"], verdict["gate"]) == ("UNFIT", "engines")
+    assert "sequence 5, token 1: coordinate 1 is" in verdict["why"]
+    assert check(folder)["result"] == "VERIFIED"  # nobody would have noticed
+
+
+def test_opposite_outcomes_are_a_disagreement(tmp_path, bundle, monkeypatch) -> None:
+    folder = bundle("real").write(tmp_path)
+    monkeypatch.setattr(Graph, "error", lambda *_: (1.0, 2.0))
+    verdict = check(folder, options=BOTH)
+    assert (verdict["result"], verdict["gate"]) == ("UNFIT", "engines")
+    assert "sequence 0, token 0 is off by at least 1" in verdict["why"]
+
+
+def test_arb_proves_a_gap_that_the_kernel_leaves_open(tmp_path, bundle) -> None:
+    b = bundle("real")
+    separated = next(c for c in b.certificate["claims"] if c["type"] == "separated")
+    more = math.nextafter(float.fromhex(separated["delta"]), math.inf)
+    folder = claim(b, "separated", delta=more.hex()).write(tmp_path)
+    assert check(folder)["result"] == "UNKNOWN"
+    for options in (BOTH, ARB, Options("numpy", escalate=True)):
+        verdict = check(folder, options=options)
+        assert verdict["result"] == "VERIFIED", verdict
+        assert verdict["claims"][0]["engine"] == "arb"
+
+
+def edge_at(b: Bundle, t: float) -> Bundle:
+    """The plateau of the first token ends at t, to the right."""
+    weight, bias = b.model["readout.1.weight"], b.model["readout.1.bias"]
+    group = np.flatnonzero(weight[0, ::2] * t + bias[::2] < 0)[0]
+    bias[2 * group] = -t * weight[0, 2 * group]  # a power of two
+    return b
+
+
+def first_coordinate(b: Bundle, bits: int) -> tuple[float, float]:
+    with flint.ctx.workprec(bits):
+        graph = Graph(flint, network.build(b.model).tensors)
+        keep = np.arange(n) == np.zeros((1, 1))
+        return outward(next(graph.samples(b.data["tokens"][:1], np.array([n]), keep, 0.0))[0])
+
+
+def test_arb_proves_and_refutes_at_the_edge_of_a_plateau(tmp_path, bundle) -> None:
+    low, high = first_coordinate(bundle("real"), 128)
+    assert high == math.nextafter(low, math.inf)
+    inside = claim(edge_at(bundle("real"), high), "memorizes").write(tmp_path / "inside")
+    outside = claim(edge_at(bundle("real"), low), "memorizes").write(tmp_path / "outside")
+    assert check(inside)["result"] == check(outside)["result"] == "UNKNOWN"
+    assert check(inside, options=BOTH)["result"] == "VERIFIED"
+    verdict = check(outside, options=BOTH)
+    assert verdict["result"] == "NOT VERIFIED"
+    assert "sequence 0, token 0 is off by at least" in verdict["claims"][0]["why"]
+
+
+def test_too_large_a_gap_is_refuted_with_the_pair(tmp_path, bundle) -> None:
+    b = bundle("real")
+    separated = next(c for c in b.certificate["claims"] if c["type"] == "separated")
+    twice = 2 * float.fromhex(separated["delta"])
+    verdict = check(claim(b, "separated", delta=twice.hex()).write(tmp_path), options=BOTH)
+    assert verdict["result"] == "NOT VERIFIED"
+    assert " are apart only by " in verdict["claims"][0]["why"]
+    assert verdict["claims"][0]["why"].startswith("sequence ")
+
+
+def test_too_small_an_r_is_refuted_with_the_sample(tmp_path, bundle) -> None:
+    verdict = check(claim(bundle("rank 3"), "separated", r=(1.0).hex()).write(tmp_path), options=ARB)
+    assert verdict["result"] == "NOT VERIFIED"
+    assert "has a largest coordinate in [" in verdict["claims"][0]["why"]
+
+
+def by_hand(model, tokens, answers, r: float, delta: float) -> Bundle:
+    """A bundle around weights that no builder made: separated by delta, memorised exactly."""
+    both = {"arith": "real", "scope": "token"}
+    certificate = {
+        "format": "onelayer-certificate/1",
+        "graph": {"template": "one-layer/1", "attention": "softmax", "causal": False},
+        "profile": "ieee-any-order/1",
+        "files": {},
+        "claims": [
+            {"type": "separated", "r": r.hex(), "delta": delta.hex(), **both},
+            {"type": "memorizes", "eps": (0.0).hex(), **both},
+        ],
+        "producer": {"name": "test", "version": "0"},
+    }
+    return Bundle(certificate, model, {"tokens": tokens, "answers": answers}, {})
+
+
+def hair(other: float) -> Bundle:
+    """Two tokens with t = 1 and t = 2, but for e^-200 (other - 1); plateaus end at 1, r is 2."""
+    model = {
+        "attention.W_Q": np.zeros((1, 2, 1)),
+        "attention.b_Q": np.ones((1, 1)),
+        "attention.W_K": np.array([[[200.0], [0.0]]]),
+        "attention.W_V": np.array([[[0.0], [1.0]]]),
+        "attention.W_O": np.array([[[1.0, 0.0]]]),
+        "readout.0.weight": np.array([[1.0], [0.0]]),
+        "readout.0.bias": np.zeros(1),
+        "readout.1.weight": np.array([[4.0, -4, 4, -4]]),
+        "readout.1.bias": np.array([-4.0, 1, -12, 6]),
+        "readout.2.weight": -np.ones((2, 2, 1)),
+        "readout.2.bias": np.ones(2),
+        "readout.3.weight": np.array([[7.0], [9.0]]),
+        "readout.3.bias": np.zeros(1),
+    }
+    return by_hand(model, np.array([[[0.0, other], [1.0, 1.0]]]), np.array([[7.0], [9.0]]), 2.0, 0.5)
+
+
+@pytest.mark.parametrize(("other", "outcomes"), [(0.0, ["proved", "proved"]), (2.0, ["undecided", "refuted"])])
+def test_samples_within_a_hair_of_a_bound_take_more_bits(tmp_path, monkeypatch, other, outcomes) -> None:
+    """What is false by less than float64 resolves, r here, is not proved."""
+    folder = hair(other).write(tmp_path)
+    assert [c["outcome"] for c in check(folder)["claims"]] == ["undecided", "undecided"]
+    assert [c["outcome"] for c in check(folder, options=BOTH)["claims"]] == outcomes
+    monkeypatch.setattr(arb_engine, "MOST_BITS", 511)
+    verdict = check(folder, options=ARB)
+    assert [c["outcome"] for c in verdict["claims"]] == ["undecided", "undecided"]
+    assert verdict["claims"][0]["why"].startswith("sequence 0, token 1 has a largest coordinate in [2, 2")
+    assert verdict["claims"][1]["why"].startswith("sequence 0, token 0 is off by 0 to ")
+
+
+def test_a_crowded_place_is_left_undecided(tmp_path, bundle, monkeypatch) -> None:
+    monkeypatch.setattr(arb_graph, "CROWD", 0)
+    assert check(claim(bundle("real"), "memorizes").write(tmp_path), options=ARB)["result"] == "UNKNOWN"
+
+
+def test_equal_coordinates_of_different_classes_are_not_apart(tmp_path) -> None:
+    """However small delta is: a sum with it must not round to the larger coordinate."""
+    b = theorem_2(2.0**-60)
+    b.model["readout.0.weight"] *= 0
+    verdict = check(b.write(tmp_path), options=BOTH)
+    assert verdict["claims"][0]["outcome"] == "refuted"
+    assert "apart only by 0" in verdict["claims"][0]["why"]
+
+
+TOKENS = np.array([[1.0, 0.2], [0.3, 1.1], [-0.8, 0.9]])
+TOY = TOKENS[[[0, 1], [0, 2], [1, 2]]]
+
+
+def theorem_2(delta: float) -> Bundle:
+    """The published weights for three tokens and their pairs, rounded to float64; ids are read off as they are."""
+    with flint.ctx.workprec(256):
+        constants = published.constants(published.hypotheses(TOY))
+        beta, lam = float(constants.beta.value), float(constants.lam.value)
+    v = projection.search(distinct(TOY)[0], 0)
+    v = (v / np.linalg.norm(v))[:, None]
+    model = {
+        "embedding.lift": np.eye(2),
+        "attention.W_Q": beta * v[None],
+        "attention.W_K": v[None],
+        "attention.W_V": v[None],
+        "attention.W_O": lam * v.T[None],
+        "readout.0.weight": np.eye(2),
+        "readout.0.bias": np.full(2, 4.0),  # ReLU cuts nothing off
+        "readout.1.weight": np.zeros((2, 1)),
+        "readout.1.bias": np.zeros(1),
+    }
+    return by_hand(model, TOY, np.zeros((6, 1)), 8.0, delta)
+
+
+def test_the_published_weights(tmp_path) -> None:
+    """Theorem 2 as written: ids that differ by 10^-258 are seen to differ at 1024 bits, and not at 512."""
+    folder = theorem_2(2.0**-860).write(tmp_path / "true")
+    assert [c["outcome"] for c in check(folder)["claims"]] == ["undecided", "proved"]
+    assert check(folder, options=Options("arb", bits=1024))["result"] == "VERIFIED"
+    both = check(folder, options=BOTH)  # 128, 512, 2048
+    assert both["result"] == "VERIFIED"
+    assert [c["engine"] for c in both["claims"]] == ["arb", "both"]
+    refuted = check(theorem_2(2.0**-840).write(tmp_path / "false"), options=BOTH)
+    assert refuted["result"] == "NOT VERIFIED"
+    assert "are apart only by" in refuted["claims"][0]["why"]
+
+
+def test_the_published_weights_are_beyond_512_bits(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(arb_engine, "MOST_BITS", 1023)
+    verdict = check(theorem_2(2.0**-860).write(tmp_path), options=ARB)
+    assert [c["outcome"] for c in verdict["claims"]] == ["undecided", "proved"]
+    assert "may be too near" in verdict["claims"][0]["why"]
+
+
+@pytest.mark.parametrize(
+    ("bound", "kind"), [("MOST_WORK", "real"), ("MOST_DENSE", "triangular"), ("MOST_PAIRS", "real")]
+)
+def test_work_is_bounded_and_then_undecided(tmp_path, bundle, monkeypatch, bound, kind) -> None:
+    b = bundle(kind)
+    separated = next(c for c in b.certificate["claims"] if c["type"] == "separated")
+    delta = float.fromhex(separated["delta"]) * (2.0 if bound == "MOST_WORK" else 2.0**40)
+    folder = claim(b, "separated", delta=delta.hex()).write(tmp_path)
+    assert check(folder, options=ARB)["result"] != "UNKNOWN"
+    monkeypatch.setattr(arb_engine, bound, 0)
+    assert check(folder, options=ARB)["result"] == "UNKNOWN"
+    assert check(folder, options=BOTH)["result"] == "UNKNOWN"  # whatever the kernel says
+
+
+def test_processes_find_the_same_bounds(bundle, monkeypatch) -> None:
+    b = bundle("ragged")
+    net = network.build(b.model)
+    data, before = read_data(b.data, net), flint.ctx.prec
+    alone = arb_engine.Engine(net, data, 1, 128).bounds(0.0)
+    monkeypatch.setattr(arb_engine, "LEAST", 1)
+    np.testing.assert_array_equal(arb_engine.Engine(net, data, 2, 128).bounds(0.0), alone)
+    assert flint.ctx.prec == before
+    finer = arb_engine.Engine(net, data, 1, 512).bounds(0.0)
+    assert (finer[..., 0] >= alone[..., 0]).all()
+    assert (finer[..., 1] <= alone[..., 1]).all()
+
+
+def test_claims_that_do_not_fit_are_refused_by_every_engine(tmp_path, bundle) -> None:
+    folder = claim(bundle("real"), "memorizes", scope="sequence").write(tmp_path)
+    for options in (Options(), ARB, BOTH):
+        assert check(folder, options=options)["gate"] == "data"
+
+
+def test_outward_is_outward_and_tight() -> None:
+    with flint.ctx.workprec(128):
+        third = flint.arb(1) / 3
+        assert outward(third) == (1 / 3, math.nextafter(1 / 3, 1))
+        assert outward(flint.arb(0.1)) == (0.1, 0.1)
+        assert outward(flint.arb((1, -1080))) == (0.0, 5e-324)
+        assert outward(-flint.arb((1, -1080))) == (-5e-324, 0.0)
+        assert outward(flint.arb((1, 2000))) == (sys.float_info.max, math.inf)
+        for unknown in (flint.arb.nan(), flint.arb.pos_inf()):
+            assert outward(unknown) == (-math.inf, math.inf)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_search_for_groups_finds_what_the_full_layers_say(seed) -> None:
+    """Slopes of any size, groups in any order, overlapping or degenerate: searched and evaluated in full."""
+    rng = np.random.default_rng(seed)
+    c, K, q = 1 + seed % 3, 12, 2
+    weight = rng.standard_normal((K, 2 * c, c)) * (np.arange(c) == np.repeat(np.arange(c), 2)[:, None])
+    if seed >= 3:
+        weight[rng.random(weight.shape) < 0.1] = 0.0  # units that never switch
+    if seed >= 6:
+        weight[:2] = rng.standard_normal((2, 2 * c, c))  # units that read every coordinate
+    tensors = {
+        "readout.1.weight": np.eye(c),
+        "readout.1.bias": np.full(c, 3.0),
+        "readout.2.weight": weight.reshape(-1, c).T.copy(),
+        "readout.2.bias": rng.standard_normal(K * 2 * c) * 4,
+        "readout.3.weight": np.full((K, 2 * c, 1), -1.0),
+        "readout.3.bias": np.ones(K),
+        "readout.4.weight": rng.standard_normal((K, q)),
+        "readout.4.bias": rng.standard_normal(q),
+    }
+    searched, full = Stack(tensors, "readout", 1), Stack(tensors, "readout", 1)
+    assert isinstance(searched.tail, Trapezoids)
+    for other in ("weight", "bias"):
+        assert Stack(tensors | {f"readout.3.{other}": tensors[f"readout.3.{other}"] * 2}, "readout", 1).tail is None
+    full.tail = None
+    full.layers = [(tensors[f"readout.{i}.weight"], tensors[f"readout.{i}.bias"]) for i in range(1, 5)]
+    with flint.ctx.workprec(128):
+        for t in rng.standard_normal((100, c)) * 3:
+            wide = searched(flint, [flint.arb(y, 0.5) for y in t.tolist()])
+            for x in (t, t - 0.5, t + 0.5):
+                exact = [flint.arb(y) for y in x.tolist()]
+                for a, b, w in zip(searched(flint, exact), full(flint, exact), wide, strict=True):
+                    assert abs(a - b) < 1e-30
+                    assert w.overlaps(b)
+
+
+def random_network(rng) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Weights and data of random shapes, with or without each optional part."""
+    d, w, s, c, q, length, count = rng.integers(1, 5, 7).tolist()
+    kind = rng.choice(["lift", "table", "none"])
+    w = d if kind == "none" else w
+    model = {"lift": {"embedding.lift": (d, w)}, "table": {"embedding.table": (6, w)}, "none": {}}[kind]
+    if kind != "none":
+        model |= {"embedding.bias": (w,)} if rng.random() < 0.5 else {}
+        model |= {"embedding.positions": (length + 1, w)} if rng.random() < 0.5 else {}
+    if rng.random() < 0.5:
+        model |= {"feedforward.0.weight": (w, 4), "feedforward.0.bias": (4,)}
+        model |= {"feedforward.1.weight": (2, 2, 3), "feedforward.1.bias": (6,)}
+        w = 6
+    model |= {f"attention.W_{name}": (1, w, s) for name in "QKV"} | {"attention.W_O": (1, s, w)}
+    model |= {f"attention.b_{name}": (1, s) for name in "QK" if rng.random() < 0.5}
+    model |= {"readout.0.weight": (w, c), "readout.0.bias": (c,)}
+    model |= {"readout.1.weight": (c, 4), "readout.1.bias": (4,)}
+    model |= {"readout.2.weight": (2, 2, q), "readout.2.bias": (2 * q,)}
+    lengths = rng.integers(1, length + 1, count)
+    tokens = rng.integers(0, 6, (count, length)) if kind == "table" else rng.standard_normal((count, length, d))
+    data = {"tokens": tokens, "lengths": lengths, "answers": np.zeros((lengths.sum(), 2 * q))}
+    return {name: rng.standard_normal(shape) for name, shape in model.items()}, data
+
+
+def layers(T, name, start, x):
+    while f"{name}.{start}.weight" in T:
+        W, b = T[f"{name}.{start}.weight"], T[f"{name}.{start}.bias"]
+        groups = W if W.ndim == 3 else W[None]
+        x = np.concatenate([p @ G for p, G in zip(np.split(x, len(groups), -1), groups, strict=True)], -1) + b
+        start += 1
+        x = np.maximum(x, 0) if f"{name}.{start}.weight" in T else x
+    return x
+
+
+def plainly(T, x, ids: bool):
+    """Section 3 of the specification, written down once more: coordinates and answers of one sequence."""
+    h = T["embedding.table"][x] if ids else x @ T.get("embedding.lift", np.eye(x.shape[-1]))
+    h = h + T.get("embedding.bias", 0) + T.get("embedding.positions", np.zeros((len(x), 1)))[: len(x)]
+    h = layers(T, "feedforward", 0, h)
+    Q, K, V, O = (T[f"attention.W_{name}"][0] for name in "QKVO")
+    logits = (h @ Q + T.get("attention.b_Q", 0)) @ (h @ K + T.get("attention.b_K", 0)).T
+    p = np.exp(logits - logits.max(axis=1, keepdims=True))
+    z = h + p @ (h @ V) / p.sum(axis=1, keepdims=True) @ O
+    t = np.maximum(z @ T["readout.0.weight"] + T["readout.0.bias"], 0)
+    return t, layers(T, "readout", 1, t)
+
+
+@pytest.mark.parametrize("scale", [1.0, 30.0, 2.0**300])
+@pytest.mark.parametrize("seed", range(12))
+def test_random_networks_are_evaluated_as_specified(seed, scale) -> None:
+    """Every optional part, small and huge logits; and inputs anywhere in a box, which is another path for exp."""
+    rng = np.random.default_rng(seed)
+    model, tensors = random_network(rng)
+    model["attention.W_Q"] *= scale
+    net = network.build(model)
+    ids = "embedding.table" in model
+    engine = arb_engine.Engine(net, read_data(tensors, net), 1, 512)
+    sequences = zip(tensors["tokens"], tensors["lengths"], strict=True)
+    t, out = (np.concatenate(a) for a in zip(*(plainly(model, x[:k], ids) for x, k in sequences), strict=True))
+    bounds, size = engine.bounds(0.0), 1e-9 * (1 + np.abs(t).max() + np.abs(out).max())
+    assert (np.abs(bounds[:, :-1] - t[:, :, None]) <= size).all()
+    assert (np.abs(bounds[:, -1] - np.abs(out).max(axis=1)[:, None]) <= size).all()
+    for radius in () if ids else (2.0**-20, 0.25):
+        moved = tensors | {"tokens": tensors["tokens"] + radius * rng.uniform(-1, 1, tensors["tokens"].shape)}
+        inside = arb_engine.Engine(net, read_data(moved, net), 1, 512).bounds(0.0)
+        box = engine.bounds(radius)
+        assert (box[..., 0] <= inside[..., 0]).all()
+        assert (inside[..., 1] <= box[..., 1]).all()
+        assert np.isfinite(box).all()
+
+
+def run(program: str, *arguments) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-I", "-c", textwrap.dedent(program), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize(("engine", "result"), [("numpy", "VERIFIED"), ("arb", "UNFIT"), ("both", "UNFIT")])
+def test_without_flint_only_who_asks_for_arb_is_told(tmp_path, bundle, engine, result) -> None:
+    folder = bundle("real").write(tmp_path)
+    program = """
+        import runpy, sys
+        sys.modules["flint"] = None
+        runpy.run_module("onelayer_checker", run_name="__main__")
+    """
+    done = run(program, folder, "--engine", engine)
+    assert done.returncode == EXITS[result], done
+    assert done.stdout.splitlines()[-1] == result
+    assert ("needs python-flint, which is not installed" in done.stdout) == (result == "UNFIT")
+    assert "Traceback" not in done.stderr
+
+
+def test_command_line(tmp_path, bundle) -> None:
+    folder = bundle("sequences").write(tmp_path)
+    command = [
+        sys.executable,
+        "-I",
+        "-m",
+        "onelayer_checker",
+        folder,
+        "--engine",
+        "both",
+        "--jobs",
+        "2",
+        "--bits",
+        "64",
+    ]
+    done = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True)
+    assert {c["engine"] for c in json.loads(done.stdout)["claims"]} == {"both", "numpy"}
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert lines[0].startswith("proved    by both  memorizes (real")
+    assert lines[-1] == "VERIFIED"
+    wrong = subprocess.run([*command[:-1], "7"], capture_output=True, text=True)
+    assert wrong.returncode != 0
