@@ -76,6 +76,15 @@ def test_other_readouts_are_drawn_too(tmp_path, options) -> None:
     assert "<svg" in (tmp_path / "gaps.svg").read_text()
 
 
+def test_verify_explains_and_refuses(model, tmp_path) -> None:
+    assert run("verify", model).stdout.splitlines()[-1] == "VERIFIED"
+    both = json.loads(run("verify", model, "--engine", "both", "--json").stdout)
+    assert [claim["engine"] for claim in both["claims"]] == ["both", "numpy", "both"]
+    assert "the answer at every stored token is exactly the stored one" in run("explain", model).stdout
+    assert "cannot be read" in run("verify", tmp_path, ok=3).stdout
+    assert "a certified bundle at" in run("explain", tmp_path, ok=2).stderr
+
+
 def test_plan_says_what_it_takes_or_why_not(tmp_path) -> None:
     assert "96 answers in 32 sequences" in run("plan", example("company")).stdout
     assert json.loads(run("plan", example("company"), "--json").stdout)["possible"] is True

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -12,7 +13,7 @@ from onelayer.certify.exports import onnx_mismatch, replay, torch_mismatch
 from onelayer.certify.report import write_report
 from onelayer.cli.console import AsJson, Model, print_json, progress, say
 from onelayer.errors import HypothesisError
-from onelayer_checker.__main__ import EXITS, check
+from onelayer_checker.__main__ import EXITS, Options, check
 
 
 def verify(
@@ -22,13 +23,19 @@ def verify(
     runtimes: Annotated[
         str, typer.Option("--replay", help="Also run: numpy,torch,onnx (refutes, never proves).")
     ] = "",
+    engine: Annotated[
+        Literal["numpy", "arb", "both"], typer.Option(help="Who judges real arithmetic; both must agree.")
+    ] = "numpy",
     as_json: AsJson = False,
 ) -> None:
     """Have the independent checker decide a bundle's certificate. Exit code 0 only for VERIFIED."""
     lines: list[str] = []
     with progress() as step:
         step("checking")
-        verdict = check(model, lines.append, lambda done, total: step(f"checking: {done:,} of {total:,} sequences"))
+        options = Options(engine, jobs=os.cpu_count() or 1)
+        verdict = check(
+            model, lines.append, lambda done, total: step(f"checking: {done:,} of {total:,} sequences"), options
+        )
         if verdict["result"] == "VERIFIED":
             step("comparing exports")
             verdict["exports"] = exports_of(model, onnx_file, torch_file, runtimes)
