@@ -8,6 +8,7 @@ process, so parallel work is done by processes.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -50,9 +51,12 @@ def enclose(
     """Bounds of the coordinates, and of the largest error, of each token in ``keep``: [samples, c + 1, 2]."""
     flint = load()
     with flint.ctx.workprec(bits):
-        graph = Graph(flint, tensors)
-        samples = zip(graph.samples(tokens, lengths, keep, radius), answers.tolist(), strict=True)
-        return np.array([[*map(outward, t), graph.error(t, answer)] for t, answer in samples])
+        graph, flat = Graph(flint, tensors), array("d")  # millions of small lists would keep the collector busy
+        for t, answer in zip(graph.samples(tokens, lengths, keep, radius), answers, strict=True):
+            for x in t:
+                flat.extend(outward(x))
+            flat.extend(graph.error(t, answer.tolist()))
+    return np.array(flat).reshape(len(answers), -1, 2)
 
 
 class Engine:

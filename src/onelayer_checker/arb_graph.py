@@ -192,5 +192,10 @@ class Graph:
 
     def error(self, t: list[Arb], answer: list[float]) -> tuple[float, float]:
         """Bounds of the largest difference between a component of the answer and what the network says."""
-        bounds = [outward(abs(y - a)) for y, a in zip(self.readout(self.flint, t), answer, strict=True)]
-        return max(0.0, *(low for low, _ in bounds)), max(high for _, high in bounds)
+        low = high = 0.0
+        for y, a in zip(self.readout(self.flint, t), answer, strict=True):
+            error = abs(y - a)
+            if not error.is_zero():  # it is, as a rule
+                ends = outward(error)
+                low, high = max(low, ends[0]), max(high, ends[1])
+        return low, high

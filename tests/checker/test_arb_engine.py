@@ -391,7 +391,7 @@ def test_the_search_for_groups_finds_what_the_full_layers_say(seed) -> None:
         "readout.1.weight": np.eye(c),
         "readout.1.bias": np.full(c, 3.0),
         "readout.2.weight": weight.reshape(-1, c).T.copy(),
-        "readout.2.bias": rng.standard_normal(K * 2 * c) * 4,
+        "readout.2.bias": rng.normal(-1, 3, K * 2 * c),
         "readout.3.weight": np.full((K, 2 * c, 1), -1.0),
         "readout.3.bias": np.ones(K),
         "readout.4.weight": rng.standard_normal((K, q)),
