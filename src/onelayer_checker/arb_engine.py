@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from typing import Any
 
 import numpy as np
 
@@ -57,6 +57,28 @@ def enclose(
                 flat.extend(outward(x))
             flat.extend(graph.error(t, answer.tolist()))
     return np.array(flat).reshape(len(answers), -1, 2)
+
+
+def in_processes(tasks: list[tuple[Any, ...]]) -> list[Array]:
+    """`enclose` for every task in a process of its own, over a pipe that breaks if either end dies."""
+    context, started = get_context("spawn"), []
+    for task in tasks:
+        receiver, sender = context.Pipe(duplex=False)
+        process = context.Process(target=_send, args=(sender, task), daemon=True)
+        process.start()
+        sender.close()
+        started.append((process, receiver))
+    try:
+        found = [receiver.recv() for _, receiver in started]
+    except EOFError:
+        raise Unfit("processes", "a process of the engine Arb died; with --jobs 1 there is none") from None
+    for process, _ in started:
+        process.join()
+    return found
+
+
+def _send(sender: Connection, task: tuple[Any, ...]) -> None:
+    sender.send(enclose(*task))
 
 
 class Engine:
@@ -111,13 +133,7 @@ class Engine:
             own = self.answers[samples[(part[0] <= i) & (i <= part[-1])]]
             which = (data.tokens[part], data.lengths[part], keep[part], data.answers[own])
             tasks.append((self.network.tensors, bits, radius, *which))
-        if jobs == 1:
-            return enclose(*tasks[0])
-        try:
-            with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
-                return np.concatenate([done.result() for done in [pool.submit(enclose, *task) for task in tasks]])
-        except BrokenProcessPool:
-            raise Unfit("processes", "a process of the engine Arb died (memory?); try one job") from None
+        return enclose(*tasks[0]) if jobs == 1 else np.concatenate(in_processes(tasks))
 
     def _affords(self, samples: int, bits: int) -> bool:
         n, d = self.valid.shape[1], self.network.tensors["attention.W_Q"].shape[1]

@@ -359,6 +359,11 @@ def test_processes_find_the_same_bounds(bundle, monkeypatch) -> None:
     assert (finer[..., 1] <= alone[..., 1]).all()
 
 
+def test_a_process_that_dies_is_noticed() -> None:
+    with pytest.raises(arb_engine.Unfit, match="a process of the engine Arb died"):
+        arb_engine.in_processes([("not a network",)])
+
+
 def test_claims_that_do_not_fit_are_refused_by_every_engine(tmp_path, bundle) -> None:
     folder = claim(bundle("real"), "memorizes", scope="sequence").write(tmp_path)
     for options in (Options(), ARB, BOTH):
