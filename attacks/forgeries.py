@@ -100,6 +100,8 @@ def _text(base: Bundle) -> Iterator[Forgery]:
     yield _malformed("float literal", "reals are strings", "json", raw(text[:-1] + ', "x": 1.5}'))
     yield _malformed("exponent literal", "reals are strings", "json", raw(text[:-1] + ', "x": 1e3}'))
     yield _malformed("deep nesting", "bounded depth", "json", raw(text[:-1] + ', "x": ' + "[" * 9 + "]" * 9 + "}"))
+    deep = '{"a":' * 600 + "1" + "}" * 600
+    yield _malformed("deeper than the stack", "bounded depth", "json", raw(deep))
     yield _malformed("very deep nesting", "bounded depth", "json", raw("[" * 100_000))
     yield _malformed("two megabytes", "bounded size", "size", raw(text + " " * (2 << 20)))
     for field in base.certificate:
@@ -220,6 +222,10 @@ def _tensors(base: Bundle) -> Iterator[Forgery]:
 
     start, stop = 0, base.model["attention.W_Q"].nbytes
     yield _malformed("unknown dtype", "F32, F64, I64 only", "safetensors", entry(dtype="F16"))
+    yield _malformed("dtype a list", "a name", "safetensors", entry(dtype=["F64"]))
+    yield _malformed("empty and huge", "no allocation by request", "safetensors", entry(shape=[0, 10**30]))
+    yield _malformed("seventy axes", "at most three", "safetensors", entry(shape=[1] * 70))
+    yield _malformed("shape a number", "a list", "safetensors", entry(shape=7))
     yield _malformed("negative shape", "a shape", "safetensors", entry(shape=[1, -1, 1]))
     yield _malformed("huge shape", "no allocation by request", "safetensors", entry(shape=[1 << 40, 1 << 40]))
     yield _malformed("boolean shape", "true is not 1", "safetensors", entry(shape=[True, 7, 1]))
@@ -261,7 +267,7 @@ def _tensors(base: Bundle) -> Iterator[Forgery]:
             f"{name} reshaped",
             "shapes must fit",
             "graph",
-            lambda b, n=name: b.model.update({n: b.model[n].reshape(-1, 1, 1, 1)}),
+            lambda b, n=name: b.model.update({n: b.model[n].reshape(-1, 1, 1)}),
         )
         yield _malformed(
             f"{name} float32",
@@ -349,8 +355,12 @@ def _data(base: Bundle) -> Iterator[Forgery]:
     yield Forgery("a contradiction added", "two answers for one context", "NOT VERIFIED", "", _contradict)
     yield _malformed("a token NaN", "NaN never passes", "finite", lambda b: _first(b.data, "tokens", np.nan))
     yield _malformed("an answer NaN", "NaN never passes", "finite", lambda b: _first(b.data, "answers", np.nan))
-    yield _malformed("no sequences", "nothing is checked", "data", lambda b: b.data.update(tokens=tokens[:0]))
-    yield _malformed("no tokens", "nothing is checked", "data", lambda b: b.data.update(tokens=tokens[:, :0]))
+    yield _malformed(
+        "no sequences", "nothing is checked", "safetensors", lambda b: b.data.update(tokens=tokens[:0])
+    )
+    yield _malformed(
+        "no tokens", "nothing is checked", "safetensors", lambda b: b.data.update(tokens=tokens[:, :0])
+    )
     yield _malformed(
         "an answer missing", "every token has one", "data", lambda b: b.data.update(answers=answers[:-1])
     )

@@ -8,7 +8,7 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import build, checker, identity, readme, recall, statements
+from benchmarks import build, checker, facts, identity, readme, recall, statements, throughput, training
 
 ALL = {
     "recall": recall.run,
@@ -16,6 +16,9 @@ ALL = {
     "statements": statements.run,
     "checker": checker.run,
     "identity": identity.run,
+    "throughput": throughput.run,
+    "facts": facts.run,
+    "training": training.run,
 }
 RESULTS = Path(__file__).parent / "results"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from onelayer.casting import cast
 from onelayer.certify.certificate import Certificate, certify
 from onelayer.constructions.contexts.boltzmann import boltzmann
 from onelayer.constructions.memorization import memorize
@@ -9,6 +10,7 @@ from onelayer.errors import HypothesisError
 from onelayer.export.bundle import load, save
 from onelayer.memory import Memory
 from onelayer.planning import Plan, plan
+from onelayer.text import TextMemory, load_text, memorize_text
 
 __version__ = "0.1.0"
 __all__ = [
@@ -17,11 +19,15 @@ __all__ = [
     "Memory",
     "OneLayerMemorizer",
     "Plan",
+    "TextMemory",
     "__version__",
     "boltzmann",
+    "cast",
     "certify",
     "load",
+    "load_text",
     "memorize",
+    "memorize_text",
     "plan",
     "save",
     "to_onnx",

@@ -11,7 +11,7 @@ import numpy as np
 
 from onelayer.constructions.contexts import published, rank_one
 from onelayer.constructions.contexts.literal import LiteralRun
-from onelayer.constructions.problem import read_problem
+from onelayer.constructions.problem import Options, read_problem
 from onelayer.constructions.search import Step, search
 from onelayer.data.separation import Separation, measure
 from onelayer.data.sequences import Sequences, read_sequences
@@ -132,8 +132,7 @@ def _library(X: Any, Y: Any, lengths: Any, seed: int, step: Step) -> Column:
     if Y is None:
         return Column("onelayer, searched head", "ours", note="not searched: there are no answers")
     try:
-        problem = read_problem(X, Y, lengths, "float64", False, seed)
-        found = search(problem, "auto", None, "auto", step)
+        _, found = search(read_problem(X, Y, Options(lengths=lengths, dtype="float64", seed=seed)), step)
     except HypothesisError as error:
         return Column("onelayer, searched head", "ours", note=f"refused: {error}")
     constants = {c.name: c.value for c in found.context_map.constants}

@@ -11,7 +11,7 @@ from onelayer.data.answers import AnswerForm
 from onelayer.data.sequences import Sequences, read_sequences
 from onelayer.errors import HypothesisError
 from onelayer.ledger import Ledger
-from onelayer.model.fast import find_plateaus
+from onelayer.model.fast import find_search
 from onelayer.model.forward import Stacks, forward
 from onelayer.model.trace import Trace, trace
 from onelayer.model.weights import Array, Transformer
@@ -32,10 +32,16 @@ class Memory:
     def n_parameters(self) -> int:
         return self.transformer.n_parameters
 
+    @property
+    def bits_per_parameter(self) -> float:
+        """Information in the stored answers over stored numbers; a float32 cannot hold more than 32."""
+        return float(str(self.ledger["stored_bits"])) / self.n_parameters
+
     def __repr__(self) -> str:
         kind = "reals" if self.form.classes is None else f"{len(self.form.classes)} classes"
         rank, dtype = self.transformer.attention.head_size, self.transformer.dtype
-        return f"<Memory: rank {rank}, {self.n_parameters:,} parameters, {dtype}, {kind} per {self.form.scope}>"
+        where = "at the last token" if self.form.scope == "last" else f"per {self.form.scope}"
+        return f"<Memory: rank {rank}, {self.n_parameters:,} parameters, {dtype}, {kind} {where}>"
 
     def predict(self, X: Any, lengths: Any = None, *, path: Path = "auto") -> Any:
         """Answers for sequences, stored or not, in the form in which Y was given.
@@ -72,8 +78,8 @@ class Memory:
     @cached_property
     def searches(self) -> Stacks:
         return {
-            "feedforward": find_plateaus(self.transformer.feedforward),
-            "readout": find_plateaus(self.transformer.readout),
+            "feedforward": find_search(self.transformer.feedforward),
+            "readout": find_search(self.transformer.readout),
         }
 
     @cached_property

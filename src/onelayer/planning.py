@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import DTypeLike
 
-from onelayer.constructions.problem import read_problem
-from onelayer.constructions.readout import plateaus, triangular
-from onelayer.constructions.search import Found, Mapping, Readout, Step, search
-from onelayer.data.answers import Scope
+from onelayer.constructions.problem import Options, Readout, read_problem
+from onelayer.constructions.readout import triangular
+from onelayer.constructions.search import Found, Step, search
 from onelayer.errors import HypothesisError
 
 
@@ -53,30 +51,16 @@ class Plan:
         )
 
 
-def plan(
-    X: Any,
-    Y: Any,
-    *,
-    lengths: Any = None,
-    rank: int | None = None,
-    dtype: DTypeLike = "float64",
-    mapping: Mapping = "auto",
-    readout: Readout = "auto",
-    positions: bool = False,
-    seed: int = 0,
-    scope: Scope | None = None,
-    on_step: Step | None = None,
-) -> Plan:
+def plan(X: Any, Y: Any, *, on_step: Step | None = None, **options: Unpack[Options]) -> Plan:
     """Say before compiling what it will take. Same arguments as `memorize`; nothing is written."""
     start = time.perf_counter()
     try:
-        problem = read_problem(X, Y, lengths, dtype, positions, seed, scope)
-        found = search(problem, mapping, rank, readout, on_step)
+        problem, found = search(read_problem(X, Y, options), on_step)
     except HypothesisError as error:
         if error.statement in ("data", "memorize"):  # a mistake, not an impossibility
             raise
         return Plan(False, str(error), seconds=time.perf_counter() - start)
-    parameters = count_parameters(found, problem.answers.form.width, readout)
+    parameters = count_parameters(found, problem.answers.form.width, problem.readout)
     span = float(np.ptp(found.context_map.coordinates, axis=0).max())
     unit_radius = found.context_map.radius / (float(np.finfo(problem.dtype).eps) / 2)
     return Plan(
@@ -100,7 +84,7 @@ def plan(
 
 def count_parameters(found: Found, components: int, readout: Readout) -> int:
     """Every number of the model, without building it."""
-    c, fitted = found.context_map, found.fit.plateaus
+    c, fitted = found.context_map, found.fit.readout
     assert fitted is not None
     arrays = [c.attention.W_Q, c.attention.W_K, c.attention.W_V, c.attention.W_O, c.attention.b_Q]
     arrays += [c.bottleneck.weight, c.bottleneck.bias]
@@ -110,4 +94,4 @@ def count_parameters(found: Found, components: int, readout: Readout) -> int:
     before = sum(array.size for array in arrays if array is not None)
     if readout == "triangular":
         return before + triangular.parameters(found.fit.distinct, components)
-    return before + plateaus.parameters(fitted.count, found.route.rank, components)
+    return before + fitted.parameters

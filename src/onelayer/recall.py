@@ -48,6 +48,10 @@ def recall(model: Memory, X: Any, Y: Any, lengths: Any = None) -> Recall:
     valid = sequences.valid()
     if model.form.scope == "sequence":
         given = outputs[:, 0]
+    elif model.form.scope == "last":
+        given = (
+            outputs[:, -1] if sequences.lengths is None else outputs[np.arange(len(outputs)), sequences.lengths - 1]
+        )
     else:
         given = outputs.reshape(-1, outputs.shape[-1]) if valid is None else outputs[valid]
     rows = wanted.rows
@@ -62,7 +66,7 @@ def recall(model: Memory, X: Any, Y: Any, lengths: Any = None) -> Recall:
     first = ""
     if not right.all():
         at = int(np.argmin(right))
-        i, k = (at, None) if model.form.scope == "sequence" else sequences.place(at)
+        i, k = (at, None) if model.form.scope != "token" else sequences.place(at)
         first = f"sequence {i}" if k is None else f"sequence {i}, token {k} ({sequences.show(i, k)})"
     return Recall(int(right.sum()), len(right), change, first)
 

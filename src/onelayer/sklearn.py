@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onelayer.constructions.memorization import memorize
-from onelayer.constructions.search import Mapping, Readout
+from onelayer.constructions.problem import Mapping, Readout
 from onelayer.data.answers import Scope
 from onelayer.data.files.table import refuse
 from onelayer.data.sequences import Sequences, read_sequences

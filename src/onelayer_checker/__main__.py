@@ -8,20 +8,21 @@ import os
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: the products here are too small for threads
 
 import numpy as np
 
-from onelayer_checker.claims import Claim, Judge, Verdict, read_claim, read_data
+from onelayer_checker.claims import Claim, Data, Judge, Verdict, read_claim, read_data
 from onelayer_checker.files import Malformed, fields, read_folder
-from onelayer_checker.network import build
+from onelayer_checker.network import Network, build
 
 if TYPE_CHECKING:
     from onelayer_checker.arb_engine import Engine
 
 EXITS = {"VERIFIED": 0, "NOT VERIFIED": 1, "UNKNOWN": 2, "MALFORMED": 3, "UNFIT": 4}
+USAGE = 64  # exit code of a command line that is not understood
 TOP = {"format", "graph", "profile", "files", "claims", "producer"}
 
 
@@ -54,15 +55,7 @@ def check(
     """The verdict on every claim as plain data: {"result": ..., "claims": [...], "why": ...}."""
     try:
         probe()
-        certificate, weights, data_tensors = read_folder(folder)
-        fields(certificate, TOP, "certificate")
-        _check_constants(certificate)
-        network = build(weights)
-        data = read_data(data_tensors, network)
-        entries = certificate["claims"]
-        if not isinstance(entries, list) or not 1 <= len(entries) <= 64:
-            raise Malformed("claim", "there must be 1 to 64 claims")
-        claims = [read_claim(entry, f"claims[{i}]") for i, entry in enumerate(entries)]
+        network, data, claims = parse(folder)
         judge, arb = Judge(network, data, progress), None
         if options.engine != "numpy" or options.escalate:
             from onelayer_checker.arb_engine import Engine  # only now: everything else runs on NumPy alone
@@ -82,6 +75,20 @@ def check(
     outcomes = {entry["outcome"] for entry in listed}
     result = "NOT VERIFIED" if "refuted" in outcomes else "UNKNOWN" if "undecided" in outcomes else "VERIFIED"
     return {"result": result, "gate": "", "why": "", "claims": listed}
+
+
+def parse(folder: Path) -> tuple[Network, Data, list[Claim]]:
+    """What the folder holds; whatever goes wrong here, it is not what the specification describes."""
+    try:
+        certificate, weights, tensors = read_folder(folder)
+        _check_constants(certificate)
+        network = build(weights)
+        claims = [read_claim(entry, f"claims[{i}]") for i, entry in enumerate(certificate["claims"])]
+        return network, read_data(tensors, network), claims
+    except Malformed:
+        raise
+    except Exception as error:
+        raise Malformed("unforeseen", f"{type(error).__name__}: {error}") from error
 
 
 def decide(claim: Claim, judge: Judge, arb: Engine | None, options: Options) -> tuple[str, Verdict]:
@@ -119,6 +126,7 @@ def _entry(claim: Claim, verdict: Verdict, engine: str, cpu: float) -> dict[str,
 
 
 def _check_constants(certificate: dict[str, Any]) -> None:
+    fields(certificate, TOP, "certificate")
     if certificate["format"] != "onelayer-certificate/1":
         raise Malformed("format", f"unknown format {certificate['format']!r:.40}")
     fields(certificate["graph"], {"template", "attention", "causal"}, "graph")
@@ -128,10 +136,17 @@ def _check_constants(certificate: dict[str, Any]) -> None:
     if certificate["profile"] != "ieee-any-order/1":
         raise Malformed("profile", f"unknown profile {certificate['profile']!r:.40}")
     fields(certificate["producer"], {"name", "version"}, "producer")
+    if not isinstance(certificate["claims"], list) or not 1 <= len(certificate["claims"]) <= 64:
+        raise Malformed("claim", "there must be 1 to 64 claims")
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        self.exit(USAGE, f"{self.format_usage()}{self.prog}: {message}\n")  # not argparse's 2, which is UNKNOWN
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="onelayer_checker", description=__doc__)
+    parser = Parser(prog="onelayer_checker", description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of lines")
     parser.add_argument("--engine", choices=("numpy", "arb", "both"), default="numpy", help="for real arithmetic")

@@ -187,7 +187,7 @@ def _memorizes(claim: Claim, network: Network, data: Data, samples: Samples) -> 
 
 def _compare_densely(claim: Claim, network: Network, samples: Samples) -> None:
     """The dense evaluation is the definition: on a few samples it must contain what the search found."""
-    if network.readout.plateaus is None:
+    if not network.readout.hots:
         return
     few = np.unique(np.linspace(0, len(samples.i) - 1, DENSE_SAMPLES).astype(int))
     t = samples.t[few]
@@ -214,7 +214,8 @@ def _separated(claim: Claim, network: Network, data: Data, samples: Samples) -> 
     left, step = np.arange(len(i) - 1), 1  # samples that still have a near neighbour further along the order
     while left.size:
         right = left + step
-        gap = np.nextafter(np.maximum(low[right] - high[left], low[left] - high[right]).max(axis=1), -np.inf)
+        gaps = np.nextafter(np.maximum(low[right] - high[left], low[left] - high[right]), -np.inf)
+        gap = gaps.max(axis=1)
         near = np.flatnonzero(gap < delta)
         if near.size:
             a, b = left[near], right[near]
@@ -227,7 +228,7 @@ def _separated(claim: Claim, network: Network, data: Data, samples: Samples) -> 
                 )
         smallest = min(smallest, float(gap.min(where=gap >= delta, initial=np.inf)))
         # `low` is sorted along the first coordinate: what comes later is at least as far away there.
-        onward = (low[right, 0] - high[left, 0] < delta) & (right + 1 < len(i))
+        onward = (gaps[:, 0] < delta) & (right + 1 < len(i))
         left, step = left[onward], step + 1
     certain = smallest if low.shape[1] == 1 else delta  # in one coordinate, neighbours are all there is to look at
     return Verdict("proved", f"{len(i)} samples, classes at least {certain:.6g} apart", certain)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -68,9 +69,10 @@ def strict_json(content: bytes, what: str) -> dict[str, Any]:
         value = json.loads(
             content.decode("utf-8"), object_pairs_hook=pairs, parse_float=refuse, parse_constant=refuse
         )
+        nested = depth(value)
     except (ValueError, RecursionError) as error:
         raise Malformed("json", f"{what} is not JSON ({str(error)[:80]})") from None
-    if not isinstance(value, dict) or depth(value) > MOST_DEPTH:
+    if not isinstance(value, dict) or nested > MOST_DEPTH:
         raise Malformed("json", f"{what} is not an object nested at most {MOST_DEPTH} deep")
     return value
 
@@ -109,17 +111,12 @@ def parse_safetensors(content: bytes, name: str) -> dict[str, Array]:
     body, position, tensors = content[8 + size :], 0, {}
     for key, entry in sorted(header.items(), key=lambda item: _start(item[1], name)):
         fields(entry, {"dtype", "shape", "data_offsets"}, f"{name} {key}")
-        shape, (start, stop) = entry["shape"], entry["data_offsets"]
-        if (
-            entry["dtype"] not in DTYPES
-            or not isinstance(shape, list)
-            or any(type(k) is not int or k < 0 for k in shape)
-        ):
-            raise Malformed("safetensors", f"{name} {key} has an unknown dtype or shape")
-        dtype = DTYPES[entry["dtype"]]
-        count = 1
-        for k in shape:
-            count *= k  # Python integers do not overflow
+        code, shape, (start, stop) = entry["dtype"], entry["shape"], entry["data_offsets"]
+        if not isinstance(code, str) or code not in DTYPES:
+            raise Malformed("safetensors", f"{name} {key} has the unknown dtype {code!r:.20}")
+        if not isinstance(shape, list) or len(shape) > 3 or any(type(k) is not int or k < 1 for k in shape):
+            raise Malformed("safetensors", f"{name} {key} has the shape {shape!r:.60}")
+        dtype, count = DTYPES[code], prod(shape)  # Python integers do not overflow
         if start != position or stop - start != count * dtype.itemsize or stop > len(body):
             raise Malformed("safetensors", f"{name} {key} does not cover the file contiguously")
         tensors[key] = np.frombuffer(body, dtype, count, start).reshape(shape)

@@ -72,75 +72,81 @@ def gamma(k: Array | float, u: float) -> Array:
 
 
 def guarded(r: Array, size: Array, A: Arithmetic) -> Array:
-    """Infinite where a value, or a partial sum below ``size``, might overflow."""
-    return np.where(size * UP < A.big, r, np.inf)
+    """Infinite where a value, or a partial sum below ``size``, might overflow; and in place of NaN."""
+    return np.where((size * UP < A.big) & (r < np.inf), r, np.inf)
 
 
-def linear(x: Ball, W: Array, b: Array | None, A: Arithmetic) -> Ball:
-    """Encloses x W + b [T, out] for exact weights: sums of products in any order, fused or not, wider or not.
+def product(a: Array, b: Array) -> Array:
+    """The matrix product; of one column with one row by broadcasting, which is much faster."""
+    return np.asarray(a * b if b.shape[-2] == 1 else a @ b)
 
-    Products with zero weights are exact zeros and add without rounding; products with powers of two are exact.
+
+def linear(x: Ball, W: Array, b: Array | float, A: Arithmetic) -> Ball:
+    """Encloses x W + b [..., T, out] for exact W [..., in, out] and b: sums in any order, fused, wider, or not.
+
+    Products with zero weights are exact zeros and add without rounding; products with powers of two are exact. What
+    flushing subnormal numbers may cost, operands included, grows with the operands: ``lost``. A column that rounds
+    nothing and meets no subnormal number loses nothing.
     """
-    n = W.shape[0]
-    absW = np.abs(W)
-    terms = np.count_nonzero(W, axis=0).astype(np.float64)
-    if b is None and (terms <= 1).all() and ((W == 0) | (W == 1)).all():  # columns only copy: nothing is computed
-        copied, where = terms > 0, W.argmax(axis=0)
-        flushed = 2 * A.tiny if A.tiny and bool(((x.m != 0) & (np.abs(x.m) - x.r < A.tiny)).any()) else 0.0
-        return Ball(np.where(copied, x.m[:, where], 0.0), np.where(copied, x.r[:, where] + flushed, 0.0))
-    inexact = (np.frexp(absW)[0] != 0.5) & (W != 0)
-    has_bias = np.zeros(W.shape[1]) if b is None else (b != 0).astype(np.float64)
-    adds = np.maximum(terms + has_bias - 1, 0)
-    steps = np.where(inexact.any(axis=0), adds + 1, adds)
+    n, size, absW, absb = W.shape[-2], np.abs(x.m) + x.r, np.abs(W), np.abs(b)
+    terms = np.count_nonzero(W, axis=-2, keepdims=True)
+    inexact = ((np.frexp(absW)[0] != 0.5) & (W != 0)).any(axis=-2, keepdims=True)
+    steps = np.maximum(terms + (absb > 0) - 1, 0) + inexact
     steps = np.where(steps > 0, steps + 1, 0)  # a wider accumulator is rounded once more at the end
-    m = x.m @ W
-    S = np.abs(x.m) @ absW
-    R = x.r @ absW if x.r.any() else np.zeros_like(S)
-    if b is not None:
-        m = m + b
-        S = S + np.abs(b)
     inflate = (1 + 4 * (n + 2) * U) * UP  # S and R are themselves rounded sums
-    S, R = S * inflate, R * inflate
-    reach = float((np.abs(x.m) + x.r).max(initial=0.0))
-    lost = 4 * (n + 1) * (A.tiny + NORMAL) * (2 + float(absW.max(initial=0.0)) + reach) + TINY
-    r = (R + gamma(steps, U) * S + gamma(steps, A.u) * (S + R)) * UP + np.where(terms > 0, lost, 0.0)
-    return Ball(m, guarded(r, 2 * (S + R), A))
+    S = (product(np.abs(x.m), absW) + absb) * inflate
+    R = product(x.r, absW) * inflate if x.r.any() else np.zeros_like(S)
+    normal, reach = A.tiny + NORMAL, size @ np.ones((n, 1))  # at least the largest operand
+    lost = 4 * (n + 1) * normal * (2 + absW.max() + reach) + TINY
+    loses = (terms > 0) & (steps > 0) | (absb > 0) & (absb < A.tiny)
+    small = (size > 0) & (np.minimum(np.abs(x.m) - x.r, 1.0) * absW.min(where=W != 0, initial=1.0) < 2 * normal)
+    if small.any():
+        loses = loses | small @ (W != 0)
+    own, model = gamma(steps, U), gamma(steps, A.u)
+    r = (R * (1 + model) + S * (own + model)) * UP + np.where(loses, lost, 0.0)
+    return Ball(product(x.m, W) + b, guarded(r, (S + R) * np.where(reach < np.inf, 2.0, np.inf), A))
 
 
 def dot(x: Ball, y: Ball, A: Arithmetic, extra: int = 0) -> Ball:
-    """Encloses x y [..., a, b] for balls [..., a, k] and [..., k, b], with ``extra`` further roundings."""
+    """Encloses x y [..., a, b] for balls [..., a, k] and [..., k, b]; sums of exact zeros are exactly 0.
+
+    ``extra`` further roundings divide by a sum of weights, perhaps at the end: sums are up to k times as large.
+    """
     k = x.m.shape[-1]
     ax, ay = np.abs(x.m), np.abs(y.m)
-    product = np.multiply if k == 1 else np.matmul  # [..., a, 1] times [..., 1, b] broadcasts
+    wx, wy = ax + x.r, ay + y.r
     m, S = product(x.m, y.m), product(ax, ay)
-    R = product(x.r, (ay + y.r) * UP)
+    R = product(x.r, wy * UP)
     R += product(ax, y.r)
     inflate = (1 + 4 * (k + 2) * U) * UP
-    reach = float((ax + x.r).max(initial=0.0)) + float((ay + y.r).max(initial=0.0))
+    reach = float(wx.max()) + float(wy.max())
     lost = 4 * (k + 1 + extra) * (A.tiny + NORMAL) * (2 + reach) + TINY
     own, model = float(gamma(k + 2, U)), float(gamma(k + 2 + extra, A.u))
     # r = (R + own S + model (S + R)) and the overflow guard on S + R, all inflated
-    largest = float(S.max(initial=0.0)) + float(R.max(initial=0.0))
+    largest = (float(S.max()) + float(R.max())) * (k if extra else 1)
+    zero = product((wx > 0) * 1.0, (wy > 0) * 1.0) == 0 if (S == 0).any() else False
     S *= (own + model) * inflate * UP
     R *= (1 + model) * inflate * UP
     S += R
     S += lost
-    return Ball(m, S if 4 * largest < A.big else np.full_like(S, np.inf))
+    return Ball(m, np.where(zero, 0.0, S) if 4 * largest < A.big and reach < np.inf else np.full_like(S, np.inf))
 
 
 def add(x: Ball, y: Ball, A: Arithmetic) -> Ball:
-    """Encloses x + y; adding an exact zero changes nothing."""
+    """Encloses x + y; adding an exact zero changes nothing, unless it flushes a subnormal number."""
     m = x.m + y.m
     R = (x.r + y.r) * UP
     size = (np.abs(m) + R) * UP
-    r = (R + U * np.abs(m) + A.u * size) * UP + (4 * A.tiny + TINY)
-    r = np.where((y.m == 0) & (y.r == 0), x.r, np.where((x.m == 0) & (x.r == 0), y.r, r))
+    zero = ((x.m == 0) & (x.r == 0)) | ((y.m == 0) & (y.r == 0))
+    kept = zero & ((m == 0) | (np.abs(m) - R >= 2 * A.tiny))
+    r = np.where(kept, x.r + y.r, (R + U * np.abs(m) + A.u * size) * UP + (4 * A.tiny + TINY))
     return Ball(m, guarded(r, size, A))
 
 
 def relu(x: Ball) -> Ball:
     """Encloses max(x, 0), which is exact: a ball that is nowhere positive becomes exactly 0."""
-    return Ball(np.maximum(x.m, 0.0), np.maximum(np.minimum(x.m, 0.0) + x.r, 0.0) * UP)
+    r = np.maximum(np.minimum(x.m, 0.0) + x.r, 0.0) * UP
+    return Ball(np.maximum(x.m, 0.0), np.where(r < np.inf, r, np.inf))
 
 
 # ln 2 in two words: k * LN2_HIGH is exact for |k| < 2^15. Taylor coefficients of exp, rounded once.
@@ -169,30 +175,34 @@ def exp_nonpositive(t: Array) -> Array:
     return p
 
 
-def softmax(x: Ball, visible: Array | None, A: Arithmetic) -> Ball:
+def softmax(x: Ball, visible: Array | bool, A: Arithmetic) -> Ball:
     """Encloses the softmax over the last axis; weights of invisible entries are exactly 0.
 
     With L_k the total perturbation of the k-th exponent, sum_j p_j e^(L_j) lies within e^(+-E), where E = sum_j p_j
-    (L_j + L_j^2) while all L_j <= 1 (e^x - 1 <= x + x^2); so log p_k moves by at most L_k + E plus roundings.
+    (L_j + L_j^2) while all L_j <= 1 (e^x - 1 <= x + x^2); so log p_k moves by at most L_k + E plus roundings. Where
+    all logits of a row are known exactly, the largest have e^0 = 1; if all are, ones are added, without rounding.
     """
     n = x.m.shape[-1]
-    m = x.m if visible is None else np.where(visible, x.m, -np.inf)
+    m = np.where(visible, x.m, -np.inf)
     t = m - m.max(axis=-1, keepdims=True)
     p = exp_nonpositive(t)
     p /= p.sum(axis=-1, keepdims=True)
-    radius = x.r if visible is None else np.where(visible, x.r, 0.0)
-    L = (t if visible is None else np.where(visible, t, 0.0)) * -(2 * U + 2 * A.roundings * A.u)
+    radius = np.where(visible, x.r, 0.0)
+    largest = radius.max(axis=-1, keepdims=True)
+    L = np.where(visible, t, 0.0) * -(2 * U + 2 * A.roundings * A.u)
     L += radius
-    L += 4 * A.roundings * A.u * radius.max(axis=-1, keepdims=True) + (2 * EXP_U + A.exp_error)
+    L += 4 * A.roundings * A.u * largest + (2 * EXP_U + A.exp_error)
     L *= UP
-    v = np.minimum(L, 1e3)
-    v += v * v
+    if not largest.all():
+        L[(t == 0) & (largest == 0)] = 0.0
+    v = L * L
+    v += L
     v *= p
     E = v.sum(axis=-1, keepdims=True) * (1 + 8 * n * U) * UP
-    g = float(2 * gamma(n + 4, U) + gamma(2 * n + 8, A.u))
+    g = np.where(E > 0, 2 * gamma(n + 4, U) + gamma(2 * n + 8, A.u), 2 * gamma(4, U) + gamma(4, A.u))
     np.add(L, E + g, out=v)
     v *= UP
-    wide = (v > 1) if visible is None else (v > 1) & visible
+    wide = (v > 1) & visible
     r = v * v
     r += v
     r *= p
@@ -201,15 +211,16 @@ def softmax(x: Ball, visible: Array | None, A: Arithmetic) -> Ball:
     r += lost
     if wide.any():
         rows = wide.any(axis=-1)
-        seen = np.ones_like(wide) if visible is None else np.broadcast_to(visible, wide.shape)
-        r[rows] = _softmax_of_wide(t[rows], L[rows], p[rows], seen[rows], g) + lost
-    return Ball(p, r if visible is None else np.where(visible, r, 0.0))
+        seen = np.broadcast_to(visible, wide.shape)[rows]
+        r[rows] = _softmax_of_wide(t[rows], L[rows], p[rows], seen, g[rows]) + lost
+    r[~np.isfinite(E + g)[..., 0]] = np.inf  # a logit is unknown
+    return Ball(p, np.where(visible, r, 0.0))
 
 
-def _softmax_of_wide(t: Array, L: Array, p: Array, visible: Array, g: float) -> Array:
+def _softmax_of_wide(t: Array, L: Array, p: Array, visible: Array, g: Array) -> Array:
     """Radius of p from p_k = 1 / (1 + sum_(j != k) e^(t_j - t_k)), the extremes of each exponent taken."""
     n = t.shape[-1]
-    t, L = np.where(visible, t, -1e6), np.where(visible, np.minimum(L, 1e5), 0.0)
+    t = np.where(visible, t, -1e6)
     others = ~np.eye(n, dtype=bool) & visible[:, None, :]
     least = (t - L)[:, None, :] - (t + L)[:, :, None]
     most = (t + L)[:, None, :] - (t - L)[:, :, None]

@@ -10,7 +10,7 @@ import numpy as np
 from onelayer_checker.files import Malformed
 from onelayer_checker.kernel import Arithmetic, Array, Ball, add, dot, exact, linear, relu, softmax
 from onelayer_checker.layers import Layer
-from onelayer_checker.plateaus import Stack
+from onelayer_checker.stack import Stack
 
 #: Numbers of scratch in one block of sequences: (sequence, query, key).
 BLOCK = 1 << 17
@@ -45,7 +45,7 @@ class Network:
             x = tokens.reshape(-1, tokens.shape[2]).astype(np.float64)
             h = Ball(x, np.full_like(x, radius))
             if "embedding.lift" in T:
-                h = linear(h, T["embedding.lift"], T.get("embedding.bias"), A)  # perhaps inside the sum
+                h = linear(h, T["embedding.lift"], T.get("embedding.bias", 0.0), A)  # perhaps inside the sum
         if "embedding.bias" in T and "embedding.table" in T:
             h = add(h, exact(np.broadcast_to(T["embedding.bias"], h.m.shape)), A)
         if "embedding.positions" in T:
@@ -55,24 +55,15 @@ class Network:
 
     def attend(self, h: Ball, n: int, lengths: Array, A: Arithmetic) -> Ball:
         """h + (softmax of the logits, averaging the values) W_O, [tokens, width]."""
-        T = self.tensors
+        T, s = self.tensors, self.tensors["attention.W_Q"].shape[2]
         columns = np.concatenate([T[f"attention.W_{name}"][0] for name in "QKV"], axis=1)
-        read = linear(h, columns, None, A)
-        q, k, v = (
-            read[:, a : a + columns.shape[1] // 3] for a in range(0, columns.shape[1], columns.shape[1] // 3)
-        )
-        q, k = (self._bias(x, f"attention.b_{name}", A) for x, name in ((q, "Q"), (k, "K")))
-        q, k, v = (x.reshape(-1, n, x.m.shape[-1]) for x in (q, k, v))
+        biases = np.concatenate([T.get(f"attention.b_{name}", np.zeros((1, s)))[0] for name in "QKV"])
+        read = linear(h, columns, biases, A)
+        q, k, v = (read[:, a : a + s].reshape(-1, n, s) for a in (0, s, 2 * s))
         logits = dot(q, Ball(k.m.swapaxes(1, 2), k.r.swapaxes(1, 2)), A)
-        visible = None if (lengths == n).all() else (np.arange(n) < lengths[:, None])[:, None, :]
+        visible = (lengths == n).all() or (np.arange(n) < lengths[:, None])[:, None, :]
         averages = dot(softmax(logits, visible, A), v, A, extra=4)
-        update = linear(averages.reshape(-1, v.m.shape[-1]), T["attention.W_O"][0], None, A)
-        return add(h, update, A)
-
-    def _bias(self, x: Ball, name: str, A: Arithmetic) -> Ball:
-        if name not in self.tensors:
-            return x
-        return add(x, exact(np.broadcast_to(self.tensors[name][0], x.m.shape)), A)
+        return add(h, linear(averages.reshape(-1, s), T["attention.W_O"][0], 0.0, A), A)
 
 
 def build(tensors: dict[str, Array]) -> Network:

@@ -1,11 +1,4 @@
-"""Stacks that end in trapezoids: structure verified once, then a search per token instead of a dense product.
-
-Group j computes ind_j = relu(1 - sum_i (relu(w_i t_i + b_i) + relu(-w'_i t_i + b'_i))) with w, w' zero or powers
-of two, and the stack returns sum_j ind_j values_j. Let t range over a ball, in any arithmetic of the specification:
- - w t is exact and rounding is monotone: if all pre-activations are <= 0 as real numbers, ind_j is exactly 1;
- - if one of them is >= 1 as a real number, the computed sum is >= 1 in any order, and ind_j is exactly 0;
- - if one ind_j is 1 and the others are 0, all products but one are exact zeros: the result is values_j exactly.
-"""
+"""Cells, of which one is on: found by search, not by evaluating all of them. `stack.py` says why that is sound."""
 
 from __future__ import annotations
 
@@ -13,36 +6,38 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from onelayer_checker.kernel import Arithmetic, Array, Ball, relu
-from onelayer_checker.layers import Layer, run_stack
+from onelayer_checker.kernel import Arithmetic, Array, Ball
 
-#: Groups looked at for one token; a token in a more crowded place stays undecided.
+#: Cells looked at for one token; a token in a more crowded place stays undecided.
 CROWD = 4096
 
 
 @dataclass(frozen=True)
-class Plateaus:
-    """Along each of c coordinates: group j is on within [on_low, on_high], and off beyond off_low and off_high."""
+class Cells:
+    """Along some coordinates: cell j is on within [on_low, on_high], and off beyond off_low and off_high."""
 
+    columns: Array  # [c] the coordinates; cells are sorted along the first
     on_low: Array  # [K, c]
     on_high: Array
     off_low: Array
     off_high: Array
-    values: Array  # [K, q]
     largest: float  # bounds the weights and biases, against overflow
-    smallest: float  # nonzero bias, against underflow
+    smallest: float  # nonzero slope or bias, against underflow
 
     def decide(self, t: Ball, A: Arithmetic) -> Array:
-        """For each row of t [T, c] the group that is on while all others are off, or -1 if that is not certain."""
-        low, high = t.low, t.high
+        """For each row of t [T, c] the cell that is on while all others are off, or -1 if that is not certain."""
+        low, high = t.low[:, self.columns], t.high[:, self.columns]
+        low = np.where((low > 0) & (low < A.tiny), 0.0, low)  # a subnormal t may be flushed
+        high = np.where((high < 0) & (high > -A.tiny), 0.0, high)
         first, stop = np.empty(len(low), np.intp), np.empty(len(low), np.intp)
         order = np.argsort(low[:, 0])  # neighbouring look-ups share the cache
-        # Groups before `first` are off, low >= off_high; so are those from `stop` on, high <= off_low.
+        # Cells before `first` are off, low >= off_high; so are those from `stop` on, high <= off_low.
         first[order] = np.searchsorted(self.off_high[:, 0], low[order, 0], side="right")
         stop[order] = np.searchsorted(self.off_low[:, 0], high[order, 0], side="left")
-        group = np.full(len(low), -1)
+        cell = np.full(len(low), -1)
         certain = np.isfinite(low).all(axis=1) & np.isfinite(high).all(axis=1)
-        certain &= (np.maximum(np.abs(low), np.abs(high)).max(axis=1) + 2) * self.largest < A.big / 8
+        reach = (np.maximum(np.abs(low), np.abs(high)).max(axis=1) + 2) * self.largest
+        certain &= 2 * low.shape[1] * reach < A.big / 8  # the units of a cell are added up
         certain &= self.smallest >= 8 * A.tiny
         rows = np.flatnonzero(certain & (first < stop))
         j = first[rows]
@@ -53,76 +48,72 @@ class Plateaus:
             off = ((l >= self.off_high[j]) | (h <= self.off_low[j])).any(axis=1)
             on = ((h <= self.on_high[j]) & (l >= self.on_low[j])).all(axis=1)
             certain[rows[~off & ~on]] = False
-            certain[rows[on & (group[rows] >= 0)]] = False
-            group[rows[on]] = j[on]
+            certain[rows[on & (cell[rows] >= 0)]] = False
+            cell[rows[on]] = j[on]
             j = j + 1
             more = (j < stop[rows]) & certain[rows]
             rows, j = rows[more], j[more]
         certain[rows] = False
-        return np.where(certain, group, -1)
+        return np.where(certain, cell, -1)
 
 
-@dataclass(frozen=True)
-class Stack:
-    """Layers with ReLU between them; ``plateaus`` replaces the last three where it could be recognised."""
+def families(W: Array, b: Array, plain: Array, block: Array) -> tuple[list[tuple[int, Cells]], Array] | None:
+    """Units [c, K, size] with biases [K, size] as families of cells (the first group of each), and other groups.
 
-    layers: tuple[Layer, ...]
-    plateaus: Plateaus | None
-
-    @staticmethod
-    def of(layers: list[Layer]) -> Stack:
-        return Stack(tuple(layers), recognise(layers[-3:]) if len(layers) >= 3 else None)
-
-    def apply(self, x: Ball, A: Arithmetic) -> Ball:
-        """Encloses the stack's value: exactly a stored one where that is certain, else by the dense evaluation."""
-        if self.plateaus is None:
-            return run_stack(self.layers, x, A)
-        for layer in self.layers[:-3]:
-            x = relu(layer.apply(x, A))
-        group = self.plateaus.decide(x, A)
-        r = np.where(group < 0, np.inf, 0.0)[:, None]
-        return Ball(self.plateaus.values[group], np.broadcast_to(r, (len(group), self.plateaus.values.shape[1])))
-
-    @property
-    def widest(self) -> int:
-        return 1 if self.plateaus is not None else max(layer.bias.size for layer in self.layers)
-
-
-def recognise(layers: list[Layer]) -> Plateaus | None:
-    """Three layers that make up trapezoids; None if they are of another kind."""
-    units, group, values = layers
-    if units.weight.ndim != 2 or group.weight.ndim != 3 or values.weight.ndim != 2 or values.bias.any():
-        return None
-    (c, width), (K, size, outputs) = units.weight.shape, group.weight.shape
-    if size != 2 * c or outputs != 1 or width != K * size or values.weight.shape[0] != K:
-        return None
-    if (group.weight != -1).any() or (group.bias != 1).any():
-        return None
-    W = units.weight.reshape(c, K, c, 2)
-    b = units.bias.reshape(K, c, 2)
-    diagonal = np.einsum("ikiu->kiu", W)  # [K, c, 2]: unit (i, u) of group k reads coordinate i
-    if np.count_nonzero(W) != np.count_nonzero(diagonal):
-        return None
-    up, down = diagonal[..., 0], -diagonal[..., 1]
-    slopes = np.concatenate([up.ravel(), down.ravel()])
-    if ((slopes != 0) & (np.frexp(slopes)[0] != 0.5)).any():  # zero or a positive power of two
-        return None
-    if (b[..., 0][up == 0] > 0).any() or (
-        b[..., 1][down == 0] > 0
-    ).any():  # a unit that never switches must stay off
-        return None
-    with np.errstate(divide="ignore", invalid="ignore"):
-        on_high = np.where(up > 0, -b[..., 0] / up, np.inf)
-        on_low = np.where(down > 0, b[..., 1] / down, -np.inf)
-        off_high = np.where(up > 0, np.nextafter(np.nextafter(1 - b[..., 0], np.inf) / up, np.inf), np.inf)
-        off_low = np.where(down > 0, np.nextafter(np.nextafter(b[..., 1] - 1, -np.inf) / down, -np.inf), -np.inf)
-    if (np.diff(off_high[:, 0]) < 0).any() or (np.diff(off_low[:, 0]) < 0).any():
-        return None
+    Only ``plain`` groups, relu(1 - sum of units), can be cells; a family lies in one block.
+    """
+    at = np.abs(W).argmax(axis=0)
+    slope = np.take_along_axis(W, at[None], axis=0)[0]  # [K, size]
+    simple = (np.count_nonzero(W, axis=0) <= 1) & ((slope == 0) | (np.frexp(np.abs(slope))[0] == 0.5))
+    cell = plain & (simple & ((slope != 0) | (b <= 0) | (b >= 1))).all(axis=1)
+    with np.errstate(over="ignore"):  # an edge beyond all floats is at infinity
+        on_low, on_high, off_low, _ = bounds = _bounds(at, slope, b, len(W))
     # Dividing by a power of two is exact unless it leaves the normal range.
     finite = np.concatenate([a[np.isfinite(a) & (a != 0)] for a in (on_high, on_low)])
     if finite.size and not (np.abs(finite).min() > 2.0**-900 and np.abs(finite).max() < 2.0**900):
         return None
-    biases = np.abs(b[b != 0])
-    largest = float(max(np.abs(units.weight).max(), biases.max(initial=0.0), 1.0))
-    smallest = float(biases.min(initial=1.0))
-    return Plateaus(on_low, on_high, off_low, off_high, values.weight, largest, smallest)
+    dead = np.any((slope == 0) & (b >= 1), axis=1)  # off wherever t is
+    on_low[dead], off_low[dead] = np.inf, np.inf
+    opens = np.max(off_low, axis=1) == -np.inf  # nothing ends it to the left: a family begins
+    inside = np.flatnonzero(cell)
+    a, z = inside[:-1], inside[1:]
+    cut = (z != a + 1) | (block[a] != block[z]) | opens[z]
+    parts = [np.abs(x[x != 0]) for x in (W, b)]
+    largest = float(max(x.max(initial=1.0) for x in parts))
+    smallest = float(min(x.min(initial=1.0) for x in parts))
+    listed = []
+    for i, j in zip(np.append(inside[:1], z[cut]).tolist(), np.append(a[cut], inside[-1:]).tolist(), strict=True):
+        own = [x[i : j + 1] for x in bounds]
+        columns = np.unique(np.append(at[i : j + 1][slope[i : j + 1] != 0], 0))  # every coordinate that is read
+        columns = columns[np.argsort(~np.isfinite(own[3])[:, columns].any(axis=0), kind="stable")]
+        low, high, off, beyond = (x[:, columns] for x in own)
+        cells = Cells(columns, low, high, off, beyond, largest, smallest)
+        if _in_order(cells):
+            listed.append((i, cells))
+        else:
+            cell[i : j + 1] = False
+    return listed, np.flatnonzero(~cell)
+
+
+def _bounds(at: Array, slope: Array, b: Array, c: int) -> tuple[Array, Array, Array, Array]:
+    """on_low, on_high, off_low, off_high [K, c]; those where a cell is off are rounded outward."""
+    K = len(b)
+    on_low, off_low = np.full((K, c), -np.inf), np.full((K, c), -np.inf)
+    on_high, off_high = np.full((K, c), np.inf), np.full((K, c), np.inf)
+    for u in range(b.shape[1]):
+        up, down = np.flatnonzero(slope[:, u] > 0), np.flatnonzero(slope[:, u] < 0)
+        i, s, x = (up, at[up, u]), slope[up, u], b[up, u]
+        on_high[i] = np.minimum(on_high[i], -x / s)
+        off_high[i] = np.minimum(off_high[i], np.nextafter(np.nextafter(1 - x, np.inf) / s, np.inf))
+        i, s, x = (down, at[down, u]), -slope[down, u], b[down, u]
+        on_low[i] = np.maximum(on_low[i], x / s)
+        off_low[i] = np.maximum(off_low[i], np.nextafter(np.nextafter(x - 1, -np.inf) / s, -np.inf))
+    return on_low, on_high, off_low, off_high
+
+
+def _in_order(cells: Cells) -> bool:
+    """Sorted along the first coordinate, and each but the last ends somewhere: steps that stay on are no cells."""
+    low, high = cells.off_low[:, 0], cells.off_high[:, 0]
+    alive = np.max(cells.off_low, axis=1) < np.inf
+    ends = np.min(np.abs(cells.off_high), axis=1)[alive] < np.inf
+    return bool((low[1:] >= low[:-1]).all() and (high[1:] >= high[:-1]).all() and ends[:-1].all())

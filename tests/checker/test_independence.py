@@ -137,8 +137,8 @@ def test_right_in_real_arithmetic_but_not_in_every_float32_order_is_refused(tmp_
 
 
 def test_a_search_that_contradicts_the_dense_evaluation_is_refused(bundle, monkeypatch) -> None:
-    honest = plateaus.Plateaus.decide
-    monkeypatch.setattr(plateaus.Plateaus, "decide", lambda self, t, A: (honest(self, t, A) + 1) % len(self.values))
+    honest = plateaus.Cells.decide
+    monkeypatch.setattr(plateaus.Cells, "decide", lambda self, t, A: (honest(self, t, A) + 1) % len(self.on_low))
     network, data = build(read(bundle).model), read(bundle).data
     samples = claims.Judge(network, claims.read_data(data, network), lambda *_: None).samples(FLOAT64)
     claim = claims.Claim("memorizes", FLOAT64, "token", {"eps": 0.0})

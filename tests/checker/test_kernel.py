@@ -9,54 +9,88 @@ from pathlib import Path
 import pytest
 
 from onelayer_checker import kernel
-from tests.checker.adversary import checks
+from tests.checker import adversary, adversary_softmax
 
 SOURCE = Path(kernel.__file__).read_text()
-CHECKS = dict(checks(kernel))
 
 #: (what is broken, the code, what replaces it)
 MUTANTS = [
-    ("linear: no rounding of the arithmetic", "gamma(steps, A.u) * (S + R)", "0 * (S + R)"),
     (
-        "linear: the length is forgotten",
-        "gamma(steps, A.u) * (S + R)",
-        "gamma(np.minimum(steps, 1), A.u) * (S + R)",
+        "linear: no rounding of the arithmetic",
+        "own, model = gamma(steps, U), gamma(steps, A.u)",
+        "own, model = gamma(steps, U), 0.0",
     ),
-    ("linear: no rounding of the midpoint", "gamma(steps, U) * S", "0 * S"),
-    ("linear: cancellation hides the size", "S = np.abs(x.m) @ absW", "S = np.abs(x.m @ W)"),
-    ("linear: radius not propagated", "R = x.r @ absW if", "R = 0 * (x.r @ absW) if"),
-    ("linear: radius propagated with signs", "R = x.r @ absW if", "R = np.abs(x.r @ W) if"),
-    ("linear: no underflow", "np.where(terms > 0, lost, 0.0)", "0.0"),
-    ("linear: the bias has no size", "S = S + np.abs(b)", "S = S + 0"),
-    ("linear: every product is exact", "inexact.any(axis=0), adds + 1, adds", "inexact.any(axis=0), adds, adds"),
-    ("linear: any small weight copies", "((W == 0) | (W == 1)).all()", "(np.abs(W) <= 1).all()"),
-    ("linear: a copy has no radius", "x.r[:, where] + flushed", "0 * x.r[:, where]"),
+    ("linear: the length is forgotten", "gamma(steps, A.u)\n", "gamma(np.minimum(steps, 1), A.u)\n"),
+    ("linear: no rounding of the midpoint", "own, model = gamma(steps, U),", "own, model = 0.0,"),
+    (
+        "linear: cancellation hides the size",
+        "(product(np.abs(x.m), absW) + absb)",
+        "(np.abs(product(x.m, W)) + absb)",
+    ),
+    ("linear: radius not propagated", "R = product(x.r, absW) * inflate", "R = 0 * product(x.r, absW)"),
+    (
+        "linear: radius propagated with signs",
+        "R = product(x.r, absW) * inflate",
+        "R = np.abs(product(x.r, W)) * inflate",
+    ),
+    ("linear: no underflow", "+ reach) + TINY", "+ reach) * 0.0"),
+    ("linear: underflow does not grow with the operands", "(2 + absW.max() + reach)", "2"),
+    ("linear: underflow does not grow with the weights", "(2 + absW.max() + reach)", "(2 + reach)"),
+    ("linear: underflow does not grow with the inputs", "(2 + absW.max() + reach)", "(2 + absW.max())"),
+    ("linear: the bias has no size", "absW) + absb)", "absW))"),
+    ("linear: the bias is not a term", "terms + (absb > 0) - 1", "terms - 1"),
+    ("linear: a bias alone is never flushed", " | (absb > 0) & (absb < A.tiny)", ""),
+    ("linear: every product is exact", "- 1, 0) + inexact", "- 1, 0)"),
+    ("linear: products with powers of two do not underflow", "    if small.any():\n", "    if False:\n"),
+    ("linear: powers of two are not flushed", "np.minimum(np.abs(x.m) - x.r, 1.0)", "(np.abs(x.m) - x.r)"),
+    ("linear: sums of exact products lose nothing", "(terms > 0) & (steps > 0)", "(terms > 0) & inexact"),
+    (
+        "linear: zero times infinity is zero",
+        "guarded(r, (S + R) * np.where(reach < np.inf, 2.0, np.inf), A)",
+        "np.where(terms > 0, guarded(r, 2 * (S + R), A), 0.0)",
+    ),
     ("dot: one radius forgotten", "    R += product(ax, y.r)\n", ""),
-    ("dot: product of radii forgotten", "R = product(x.r, (ay + y.r) * UP)", "R = product(x.r, ay * UP)"),
+    ("dot: product of radii forgotten", "R = product(x.r, wy * UP)", "R = product(x.r, ay * UP)"),
     ("dot: no rounding of the arithmetic", "S *= (own + model) *", "S *= own *"),
     ("dot: no rounding of the midpoint", "S *= (own + model) *", "S *= model *"),
     ("dot: no underflow", "    S += lost\n", ""),
+    ("dot: underflow does not grow with the operands", "(2 + reach) + TINY", "2 + TINY"),
+    ("dot: underflow is taken for zero", "product((wx > 0) * 1.0, (wy > 0) * 1.0) == 0 if", "S == 0 if"),
+    ("dot: sums that are divided at the end do not overflow", "(k if extra else 1)", "1"),
+    ("dot: zero times infinity is zero", "< A.big and reach < np.inf", "< A.big or True"),
     (
         "dot: cancellation hides the size",
         "product(x.m, y.m), product(ax, ay)",
         "product(x.m, y.m), np.abs(product(x.m, y.m))",
     ),
-    ("dot: overflow is not seen", "S if 4 * largest < A.big else np.full_like(S, np.inf)", "S"),
+    ("dot: overflow is not seen", "4 * largest < A.big and", "True and"),
     ("add: no rounding of the arithmetic", "U * np.abs(m) + A.u * size", "U * np.abs(m)"),
     ("add: no rounding of the midpoint", "U * np.abs(m) + A.u * size", "A.u * size"),
-    ("add: a ball around zero is taken for zero", "(y.m == 0) & (y.r == 0), x.r", "(y.m == 0), x.r"),
+    ("add: a ball around zero is taken for zero", "((y.m == 0) & (y.r == 0))", "(y.m == 0)"),
+    ("add: zero flushes nothing", "kept = zero & ((m == 0) | (np.abs(m) - R >= 2 * A.tiny))", "kept = zero"),
     ("add: radii forgotten", "R = (x.r + y.r) * UP", "R = x.r * UP"),
     ("relu: zero when the midpoint is negative", "np.minimum(x.m, 0.0) + x.r", "np.where(x.m < 0, 0.0, x.r)"),
-    (
-        "relu: half the radius",
-        "np.maximum(np.minimum(x.m, 0.0) + x.r, 0.0) * UP",
-        "np.maximum(np.minimum(x.m, 0.0) + x.r, 0.0) * 0.5",
-    ),
+    ("relu: half the radius", "x.r, 0.0) * UP", "x.r, 0.0) * 0.5"),
+    ("relu: NaN is a radius", "np.where(r < np.inf, r, np.inf)", "r"),
     ("softmax: radius of the scores ignored", "    L += radius\n", ""),
     ("softmax: rounding of the argument ignored", "* -(2 * U + 2 * A.roundings * A.u)", "* 0.0"),
     ("softmax: error of exp ignored", "(2 * EXP_U + A.exp_error)", "0.0"),
     ("softmax: shift of the normaliser dropped", "np.add(L, E + g, out=v)", "np.add(L, g, out=v)"),
     ("softmax: no absolute error", "lost = 8 * n * (A.tiny + TINY)", "lost = 0.0"),
+    (
+        "softmax: balls are never wider than 10^5",
+        "    t = np.where(visible, t, -1e6)\n",
+        "    L = np.minimum(L, 1e5)\n",
+    ),
+    ("softmax: an unknown score is a number", "~np.isfinite(E + g)[..., 0]", "r > 2"),
+    (
+        "softmax: any largest score has e^0",
+        "    if not largest.all():\n        L[(t == 0) & (largest == 0)]",
+        "    if True:\n        L[t == 0]",
+    ),
+    ("softmax: known scores are all equal", "(t == 0) & (largest == 0)", "(t <= 0) & (largest == 0)"),
+    ("softmax: no score has e^0", "(t == 0) & (largest == 0)", "(t == 1) & (largest == 0)"),
+    ("softmax: every sum is one of ones", "np.where(E > 0,", "np.where(E > 2,"),
     ("softmax: wide balls taken for narrow ones", "if wide.any():", "if False:"),
     ("softmax: wide balls half as wide", "p_high - p, p - p_low), 0.0)", "p_high - p, p - p_low), 0.0) * 0.5"),
     ("exp: degree 9", "TAYLOR[12::-1]", "TAYLOR[8::-1]"),
@@ -67,9 +101,41 @@ MUTANTS = [
         "tuple((1 + 2.0**-30 * (i == 5)) / factorial(i) for i in range(14))",
     ),
     ("exp: not zero far below", "p[t < -700.0] = 0.0", "pass"),
-    ("overflow is not seen", "np.where(size * UP < A.big, r, np.inf)", "r"),
+    ("overflow is not seen", "np.where((size * UP < A.big) & (r < np.inf), r, np.inf)", "r"),
     ("gamma: half", "x * (1 + 2 * x) * UP", "x * 0.5"),
 ]
+
+
+def checks(kernel):
+    """All checks of a kernel, as calls without arguments, the quick ones first."""
+    arithmetics = list(kernel.ARITHMETICS.values())
+    for check in (
+        adversary.check_the_order_attack,
+        adversary.check_copies_and_zeros,
+        adversary.check_monotone,
+        adversary_softmax.check_exp,
+    ):
+        yield check.__name__, lambda check=check: check(kernel)
+    for A in arithmetics:
+        yield f"overflow {A.name}", lambda A=A: adversary.check_overflow_and_nan(kernel, A)
+        for check in (
+            adversary.check_flushing,
+            adversary_softmax.check_equal_logits,
+            adversary_softmax.check_averages,
+        ):
+            yield f"{check.__name__} {A.name}", lambda A=A, check=check: check(kernel, A)
+        yield f"products {A.name}", lambda A=A: adversary.check_products(kernel, A)
+        for sign in adversary.SIGNS:
+            yield f"sums {A.name} {sign}", lambda A=A, sign=sign: adversary.check_sums_and_products(kernel, A, sign)
+            yield f"linear {A.name} {sign}", lambda A=A, sign=sign: adversary.check_linear_maps(kernel, A, sign)
+        for wide in (False, True):
+            yield (
+                f"softmax {A.name} {wide}",
+                lambda A=A, wide=wide: adversary_softmax.check_softmax(kernel, A, wide),
+            )
+
+
+CHECKS = dict(checks(kernel))
 
 
 @pytest.mark.parametrize("name", CHECKS)
@@ -78,7 +144,7 @@ def test_the_kernel_encloses(name: str) -> None:
 
 
 def test_there_are_enough_mutants() -> None:
-    assert len(MUTANTS) >= 26
+    assert len(MUTANTS) >= 50
     assert all(SOURCE.count(old) >= 1 for _, old, _ in MUTANTS)
 
 

@@ -11,7 +11,7 @@ import pytest
 from onelayer_checker.kernel import ARITHMETICS
 from onelayer_checker.network import build
 
-MODELS, N, n, d, width, s, c = 30, 240, 8, 4, 7, 2, 3
+MODELS, N, n, d, width, s, c = 24, 240, 8, 4, 6, 2, 3
 
 
 def random_network(rng, dtype, scale: float, positions: bool):
@@ -19,6 +19,10 @@ def random_network(rng, dtype, scale: float, positions: bool):
         return (rng.standard_normal(shape) * scale).astype(dtype)
 
     tensors = {
+        "feedforward.0.weight": draw(2, 3, 4),
+        "feedforward.0.bias": draw(8),
+        "feedforward.1.weight": draw(8, width),
+        "feedforward.1.bias": draw(width),
         "embedding.lift": draw(d, width),
         "embedding.bias": draw(width),
         "attention.W_Q": draw(1, width, s),
@@ -26,6 +30,7 @@ def random_network(rng, dtype, scale: float, positions: bool):
         "attention.W_V": draw(1, width, s),
         "attention.W_O": draw(1, s, width),
         "attention.b_Q": draw(1, s),
+        "attention.b_K": draw(1, s),
         "readout.0.weight": draw(width, c),
         "readout.0.bias": draw(c),
         "readout.1.weight": draw(c, 2),
@@ -34,11 +39,15 @@ def random_network(rng, dtype, scale: float, positions: bool):
     return tensors | ({"embedding.positions": draw(n, width)} if positions else {})
 
 
-def product(x, W, rng, how: str):
-    """x W in one of the ways an arithmetic allows, in the dtype of x."""
+def product(x, W, b, rng, how: str):
+    """x W + b in one of the ways an arithmetic allows, in the dtype of x; the bias is a term like the others."""
     if how == "blas":
-        return x @ W
-    order = rng.permutation(W.shape[0])
+        return x @ W + b
+    x, W = (
+        np.concatenate([np.ones_like(x[..., :1]), x], axis=-1),
+        np.concatenate([np.broadcast_to(b, W[:1].shape), W]),
+    )
+    order = np.arange(len(W)) if how == "bias first" else rng.permutation(len(W))
     if how == "wide":  # accumulate in a longer format, round once
         return (x[..., order].astype(np.longdouble) @ W[order].astype(np.longdouble)).astype(x.dtype)
     total = np.zeros((*x.shape[:-1], W.shape[1]), x.dtype)
@@ -49,11 +58,17 @@ def product(x, W, rng, how: str):
 
 def evaluate(T, X, lengths, rng, how: str, normalise_late: bool):
     """The coordinates t as a runtime might compute them."""
-    h = product(X, T["embedding.lift"], rng, how) + T["embedding.bias"]
+    zero = X.dtype.type(0)
+    h = product(X, T["embedding.lift"], T["embedding.bias"], rng, how)
     if "embedding.positions" in T:
         h = h + T["embedding.positions"]
-    q = product(h, T["attention.W_Q"][0], rng, how) + T["attention.b_Q"][0]
-    k, v = (product(h, T[f"attention.W_{name}"][0], rng, how) for name in "KV")
+    W, b = T["feedforward.0.weight"], T["feedforward.0.bias"].reshape(2, 4)
+    blocks = [product(h[..., 3 * g : 3 * g + 3], W[g], b[g], rng, how) for g in range(2)]
+    h = product(
+        np.maximum(np.concatenate(blocks, -1), 0), T["feedforward.1.weight"], T["feedforward.1.bias"], rng, how
+    )
+    q, k = (product(h, T[f"attention.W_{name}"][0], T[f"attention.b_{name}"][0], rng, how) for name in "QK")
+    v = product(h, T["attention.W_V"][0], zero, rng, how)
     logits = q @ k.swapaxes(1, 2)
     logits = np.where((np.arange(n) < lengths[:, None])[:, None, :], logits, -np.inf)
     order = rng.permutation(n)
@@ -61,8 +76,8 @@ def evaluate(T, X, lengths, rng, how: str, normalise_late: bool):
     weights = np.exp(logits - logits.max(-1, keepdims=True))
     mass = weights.sum(-1, keepdims=True)
     averages = (weights @ v) / mass if normalise_late else (weights / mass) @ v
-    z = h + product(averages, T["attention.W_O"][0], rng, how)
-    return np.maximum(product(z, T["readout.0.weight"], rng, how) + T["readout.0.bias"], 0)
+    z = h + product(averages, T["attention.W_O"][0], zero, rng, how)
+    return np.maximum(product(z, T["readout.0.weight"], T["readout.0.bias"], rng, how), 0)
 
 
 @pytest.mark.parametrize("name", ["float32", "float64"])
@@ -79,7 +94,7 @@ def test_every_evaluation_is_inside_its_ball(name: str) -> None:
             m.append(t.m[inside[rows]])
             r.append(t.r[inside[rows]])
         middle, radius = np.concatenate(m), np.concatenate(r)
-        for how in ("blas", "shuffled", "wide"):
+        for how in ("blas", "shuffled", "wide", "bias first"):
             for late in (False, True):
                 value = evaluate(T, X, lengths, rng, how, late)[inside].astype(np.float64)
                 error = np.abs(value - middle)

@@ -210,7 +210,12 @@ def permuted_stack(
             order = last
         elif isinstance(following, Grouped):
             blocks = np.arange(layer.width).reshape(following.weight.shape[:2])
-            order = rng.permuted(blocks[rng.permutation(len(blocks))], axis=1).ravel()
+            groups = rng.permutation(len(blocks))
+            after = layers[i + 2] if i + 2 < len(layers) else None
+            if isinstance(after, Grouped):  # its groups stay together too
+                nested = np.arange(len(blocks)).reshape(after.weight.shape[:2])
+                groups = rng.permuted(nested[rng.permutation(len(nested))], axis=1).ravel()
+            order = rng.permuted(blocks[groups], axis=1).ravel()
         else:
             order = rng.permutation(layer.width)
         result.append(Linear(weight[:, order], layer.bias[order]))

@@ -272,19 +272,14 @@ def test_the_order_of_the_sequences_does_not_matter(rng) -> None:
 
 
 def test_a_dropped_twin_stays_clear_of_other_boxes() -> None:
-    from onelayer.constructions.readout.fit import fit
+    from onelayer.constructions.readout.fit import Task, fit
     from onelayer.model.forward import apply_stack
 
     r = 1e-12
     half = 2.0 ** np.ceil(np.log2(3 * r))
     first = np.array([1.0, 1.0])
     twin, other = np.array([1.0 + 1.9 * r, 1.0]), np.array([1.0 + 2 * half + 2 * r + 8e-16, 1.0])
-    found = fit(
-        np.array([first, twin, other, [2.0, 2.0]]),
-        np.array([[10.0], [10.0], [10.0], [3.0]]),
-        np.dtype("f8"),
-        r,
-        r / 100,
-    )
-    if found.plateaus is not None and found.margin >= 1:
-        assert apply_stack(found.plateaus.layers, (twin + np.array([r, 0.0]))[None]).tolist() == [[10.0]]
+    task = Task(np.array([[10.0], [10.0], [10.0], [3.0]]), np.dtype("f8"), r, r / 100, "auto", None, 0)
+    found = fit(np.array([first, twin, other, [2.0, 2.0]]), task, on_lattice=False)
+    if found.readout is not None and found.margin >= 1:
+        assert apply_stack(found.readout.layers, (twin + np.array([r, 0.0]))[None]).tolist() == [[10.0]]

@@ -140,7 +140,9 @@ def _separated(judge: Judge, scope: str) -> Claim | None:
     samples = judge.samples(ARITHMETICS["real"])
     r = float(np.maximum(np.abs(samples.t.low), np.abs(samples.t.high)).max())
     delta = np.finfo(np.float64).tiny
-    for wanted in (delta, *(r * 2.0**-k for k in range(4, 60))):  # the first shows the gap of ids on a line
+    # The first shows the gap of ids on a line; with more coordinates, larger ones would compare nearly all pairs.
+    first = 4 if samples.t.m.shape[1] == 1 else 15
+    for wanted in (delta, *(r * 2.0**-k for k in range(first, 60))):
         claim = Claim("separated", ARITHMETICS["real"], scope, {"r": r, "delta": wanted})
         verdict = judge.judge(claim)
         if verdict.outcome != "proved" and wanted == delta:
@@ -153,9 +155,10 @@ def _separated(judge: Judge, scope: str) -> Claim | None:
 def _robust(judge: Judge, network: Network, data: Data, arith: str, scope: str, eps: float) -> Iterator[Claim]:
     """Radii from how fast the balls of the coordinates grow, and how much room each has; the first that is proved
     is claimed."""
-    A, plateaus = ARITHMETICS[arith], network.readout.plateaus
-    if data.tokens.dtype == np.int64 or plateaus is None or len(network.readout.layers) != 3:
+    A, hots = ARITHMETICS[arith], network.readout.hots.get(0)
+    if data.tokens.dtype == np.int64 or hots is None or len(network.readout.layers) != 3 or len(hots.families) > 1:
         return
+    plateaus = hots.families[0][1]
     still = judge.samples(A)
     group = plateaus.decide(still.t, A)
     room = np.minimum(plateaus.on_high[group] - still.t.high, still.t.low - plateaus.on_low[group]).min(axis=1)

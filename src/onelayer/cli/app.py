@@ -13,10 +13,11 @@ import typer
 from onelayer import __version__
 from onelayer.certify.certificate import certify
 from onelayer.certify.explain import explain as explain_folder
-from onelayer.cli import certificates, pictures, theorem_table
+from onelayer.cli import casting, certificates, pictures, text, theorem_table
 from onelayer.cli.console import (
     AsJson,
     Data,
+    Default,
     Dtype,
     MappingOption,
     Model,
@@ -28,6 +29,7 @@ from onelayer.cli.console import (
     about,
     err,
     in_options,
+    options_for,
     out,
     print_json,
     progress,
@@ -55,10 +57,11 @@ def memorize(
     data: Data,
     out_dir: Annotated[Path, typer.Option("--out", help="Folder for the model.", show_default=False)],
     rank: Rank = None,
-    dtype: Dtype = "float64",
+    dtype: Dtype = "auto",
     mapping: MappingOption = "auto",
     readout: ReadoutOption = "auto",
     positions: Positions = False,
+    default: Default = None,
     seed: Seed = 0,
     overwrite: Overwrite = False,
     certificate: Annotated[bool, typer.Option(help="Write a certificate beside the weights.")] = True,
@@ -69,19 +72,8 @@ def memorize(
     with progress() as step, about(data):
         step("reading")
         table = read_table(data)
-        model = memorize_data(
-            table.X,
-            answers_of(table),
-            lengths=table.lengths,
-            rank=rank,
-            dtype=dtype,
-            mapping=mapping,
-            readout=readout,
-            positions=positions,
-            seed=seed,
-            scope=table.scope,
-            on_step=step,
-        )
+        options = options_for(table, rank, dtype, mapping, readout, positions, default, seed)
+        model = memorize_data(table.X, answers_of(table), on_step=step, **options)
         step("asking for every answer")
         measured = recall(model, table.X, table.Y, table.lengths)
         proof = None
@@ -170,18 +162,21 @@ def inspect(
         err.print(f"picture written to {picture}", markup=False)
 
 
-for command in (certificates.verify, certificates.explain, certificates.report):
+for command in (certificates.verify, certificates.explain, certificates.report, casting.cast):
     app.command()(command)
+app.command()(text.memorize_text)
+app.command()(text.recite)
 
 
 @app.command()
 def plan(
     data: Data,
     rank: Rank = None,
-    dtype: Dtype = "float64",
+    dtype: Dtype = "auto",
     mapping: MappingOption = "auto",
     readout: ReadoutOption = "auto",
     positions: Positions = False,
+    default: Default = None,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -189,19 +184,8 @@ def plan(
     with progress() as step, about(data):
         step("reading")
         table = read_table(data)
-        result = plan_data(
-            table.X,
-            answers_of(table),
-            lengths=table.lengths,
-            rank=rank,
-            dtype=dtype,
-            mapping=mapping,
-            readout=readout,
-            positions=positions,
-            seed=seed,
-            scope=table.scope,
-            on_step=step,
-        )
+        options = options_for(table, rank, dtype, mapping, readout, positions, default, seed)
+        result = plan_data(table.X, answers_of(table), on_step=step, **options)
     if as_json:
         print_json(result.to_json())
     else:

@@ -14,7 +14,8 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from onelayer.constructions.search import Mapping, Readout
+from onelayer.constructions.problem import Mapping, Options, Readout
+from onelayer.data.tables import Table, like_answers
 from onelayer.errors import HypothesisError
 
 out, err = Console(), Console(stderr=True)
@@ -25,12 +26,45 @@ Data = Annotated[
 Model = Annotated[Path, typer.Argument(help="A folder written by `onelayer memorize`.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of a table.")]
 Rank = Annotated[int | None, typer.Option(help="Head size; by default the smallest that separates safely.")]
-Dtype = Annotated[Literal["float32", "float64"], typer.Option(help="Arithmetic in which the model runs.")]
+Dtype = Annotated[
+    Literal["auto", "float32", "float64"],
+    typer.Option(help="Arithmetic in which the model runs; auto: float32 where it holds the data exactly."),
+]
 MappingOption = Annotated[Mapping, typer.Option(help="How contexts are told apart.")]
 ReadoutOption = Annotated[Readout, typer.Option(help="How answers are read off.")]
+Default = Annotated[
+    str | None,
+    typer.Option(help="Answer for inputs that are not stored: a class, or a number.", show_default=False),
+]
 Positions = Annotated[bool, typer.Option("--positions", help="The order of the tokens matters.")]
 Seed = Annotated[int, typer.Option(min=0, help="Same data and seed, same weights.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
+
+
+def options_for(
+    table: Table,
+    rank: int | None,
+    dtype: str,
+    mapping: Mapping,
+    readout: Readout,
+    positions: bool,
+    default: str | None,
+    seed: int,
+) -> Options:
+    """The options of `memorize` and `plan` as the library takes them."""
+    options = Options(
+        lengths=table.lengths,
+        rank=rank,
+        dtype=None if dtype == "auto" else dtype,
+        mapping=mapping,
+        readout=readout,
+        positions=positions,
+        seed=seed,
+        scope=table.scope,
+    )
+    if default is not None:
+        options["default"] = like_answers(default, table.Y)
+    return options
 
 
 @contextmanager
@@ -45,7 +79,7 @@ def about(data: Path) -> Iterator[None]:
 
 def in_options(message: str) -> str:
     """Arguments of the library as options of the command line."""
-    message = re.sub(r'\b(mapping|readout|dtype|scope)="(\w+)"', r"--\1 \2", message)
+    message = re.sub(r'\b(mapping|readout|dtype|scope|tokenizer)="(\w+)"', r"--\1 \2", message)
     return message.replace("positions=True", "--positions").replace("`save` wrote", "`onelayer memorize` wrote")
 
 

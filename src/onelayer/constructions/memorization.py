@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from onelayer.constructions.problem import Problem, read_problem
+from onelayer.constructions.problem import NO_DEFAULT, Mapping, Options, Problem, Readout, read_problem
 from onelayer.constructions.readout import triangular
-from onelayer.constructions.search import Found, Mapping, Readout, Step, is_per_sequence, search
+from onelayer.constructions.search import Found, Step, is_per_sequence, search
 from onelayer.data.answers import Scope
 from onelayer.errors import HypothesisError
 from onelayer.ledger import Constant, Ledger
@@ -34,10 +34,11 @@ def memorize(
     *,
     lengths: Any = None,
     rank: int | None = None,
-    dtype: DTypeLike = "float64",
+    dtype: DTypeLike | None = None,
     mapping: Mapping = "auto",
     readout: Readout = "auto",
     positions: bool = False,
+    default: Any = NO_DEFAULT,
     seed: int = 0,
     scope: Scope | None = None,
     on_step: Step | None = None,
@@ -48,11 +49,13 @@ def memorize(
     Y         an answer per token or one per sequence: integers, any hashable classes, reals, vectors of reals
     lengths   number of tokens of each sequence, when they differ and X is an array
     rank      head size; by default the smallest that separates with a safe margin
-    dtype     "float64" or "float32", in which the model runs
-    mapping   how contexts are told apart: "temperature", "shared_query", "averages", "rank_one" (Theorem K),
-              "published" (Theorem 2, whose constants no float holds), or "auto"
-    readout   how answers are read off: "plateaus", "boxes", "triangular", or "auto"
+    dtype     "float32" or "float64", in which the model runs; by default float32 when it holds tokens and answers
+              exactly, and separates the contexts, else float64
+    mapping   how contexts are told apart: "temperature", "shared_query", "lattice" (sums of whole numbers),
+              "averages", "rank_one" (Theorem K), "published" (Theorem 2, whose constants no float holds), or "auto"
+    readout   how answers are read off: "plateaus", "boxes", "table", "retrieval", "bits", "triangular", or "auto"
     positions whether the order of the tokens matters
+    default   what an input that is not stored is answered, as far as its context is none of the stored ones
     seed      same data and seed, same weights
     scope     "token" or "sequence", where the shape of Y leaves it open
     on_step   called with a line of text at each stage
@@ -63,17 +66,26 @@ def memorize(
     >>> model.predict([["robber", "bank"]]).tolist()
     [['crime', 'money']]
     """
-    problem = read_problem(X, Y, lengths, dtype, positions, seed, scope)
-    found = search(problem, mapping, rank, readout, on_step)
-    return assemble(problem, found, readout)
+    options = Options(
+        lengths=lengths,
+        rank=rank,
+        dtype=dtype,
+        mapping=mapping,
+        readout=readout,
+        positions=positions,
+        default=default,
+        seed=seed,
+        scope=scope,
+    )
+    return assemble(*search(read_problem(X, Y, options), on_step))
 
 
-def assemble(problem: Problem, found: Found, readout: Readout) -> Memory:
+def assemble(problem: Problem, found: Found) -> Memory:
     """Layers, ledger and the form of the answers into a model."""
-    context_map, plateaus = found.context_map, found.fit.plateaus
-    assert plateaus is not None
-    layers = plateaus.layers
-    if readout == "triangular":
+    context_map, fitted = found.context_map, found.fit.readout
+    assert fitted is not None
+    layers = fitted.layers
+    if problem.readout == "triangular":
         rows = problem.rows(is_per_sequence(problem, found.route))
         layers = triangular.on_a_line(context_map.coordinates, rows, context_map.exact_radius, problem.dtype)
     transformer = Transformer(
@@ -84,8 +96,8 @@ def assemble(problem: Problem, found: Found, readout: Readout) -> Memory:
         channels=context_map.channels,
     )
     memory = Memory(transformer, Ledger(()), problem.answers.form, problem.sequences.vocabulary)
-    extra = [_triangular_error(problem, memory)] if readout == "triangular" else []
-    return replace(memory, ledger=Ledger((*_ledger(problem, found, readout, memory), *extra)))
+    extra = [_triangular_error(problem, memory)] if problem.readout == "triangular" else []
+    return replace(memory, ledger=Ledger((*_ledger(problem, found, memory), *extra)))
 
 
 def _triangular_error(problem: Problem, memory: Memory) -> Constant:
@@ -105,21 +117,27 @@ def _triangular_error(problem: Problem, memory: Memory) -> Constant:
     return Constant("readout_error", error, "largest |output - answer| over the data, measured")
 
 
-def _ledger(problem: Problem, found: Found, readout: Readout, memory: Memory) -> list[Constant]:
+def _ledger(problem: Problem, found: Found, memory: Memory) -> list[Constant]:
     f, c = found.fit, found.context_map
-    assert f.plateaus is not None
+    assert f.readout is not None
     span = float(np.ptp(c.coordinates, axis=0).max())
-    interpolates = readout == "triangular"
-    kind = "triangular" if interpolates else "plateaus" if found.route.rank == 1 else "boxes"
-    at_least = "at least" if kind == "boxes" else "at the nearest just"
-    why = "asked for" if readout == kind else f"rank {found.route.rank} is read off by {kind}"
+    interpolates = problem.readout == "triangular"
+    kind = "triangular" if interpolates else f.readout.kind
+    at_least = "at the nearest just" if c.coordinates.shape[1] == 1 else "at least"
+    why = "asked for" if problem.readout == kind else f.readout.compared
     rows = problem.answers.rows
     rounding = float(np.abs(rows - rows.astype(problem.dtype)).max())
     saturates = [
-        Constant("plateaus", f.plateaus.count, "K, runs of neighbouring ids with equal answers, or boxes"),
-        Constant("guard", f.plateaus.guard, "how far an id may move without leaving its plateau"),
+        Constant("plateaus", f.readout.count, "K, runs of neighbouring ids with equal answers, boxes, or cells"),
+        Constant("guard", f.readout.guard, "how far an id may move without leaving its plateau"),
         Constant("margin", f.margin, "guard (less the distance of merged ids) / radius_upper; at least 1 is safe"),
     ]
+    unknown = []
+    if problem.default is not None:
+        unknown = [
+            Constant("default", tuple(problem.default.tolist()), "what other inputs get; a class by its number"),
+            Constant("false_hits", f.readout.false_hits, "expected share of unknown contexts taken for stored"),
+        ]
     return [
         Constant("mapping", found.route.mapping, found.route.why),
         Constant("readout", kind, why),
@@ -135,9 +153,19 @@ def _ledger(problem: Problem, found: Found, readout: Readout, memory: Memory) ->
         Constant("answer_gap", f.answer_gap, f"two ids with different answers are {at_least} this far apart"),
         Constant("radius_upper", c.radius, f"a-priori bound on the rounding error of an id in {problem.dtype}"),
         *([] if interpolates else saturates),
+        *unknown,
+        _stored_bits(problem, f.distinct),
         Constant("bits_needed", found.bits_needed, "log2(4 span/gap)"),
         Constant("bits_available", float(np.log2(span / c.radius)) if span else 0.0, "log2(span/radius_upper)"),
         Constant("answer_rounding", rounding, f"largest |answer - answer in {problem.dtype}|"),
         Constant("parameters", memory.n_parameters, "every weight and bias, zeros of full matrices included"),
         Constant("bytes", memory.n_parameters * problem.dtype.itemsize, "of weights"),
     ]
+
+
+def _stored_bits(problem: Problem, distinct: int) -> Constant:
+    """Information in the answers: each of M distinct contexts has one of C answers, all alike possible."""
+    classes = problem.answers.form.classes
+    rows = problem.answers.rows
+    C = len(classes) if classes is not None else len(np.unique(rows, axis=0))
+    return Constant("stored_bits", float(distinct * np.log2(max(C, 1))), f"M log2 C, C = {C} different answers")

@@ -4,29 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.constructions.contexts import averages, published, rank_one, shared_query, temperature
+from onelayer.constructions.contexts import averages, lattice, rank_one, shared_query, temperature
 from onelayer.constructions.contexts.head import ContextMap
 from onelayer.constructions.contexts.stream import RealStream, Stream
 from onelayer.constructions.problem import Problem
-from onelayer.constructions.readout.fit import Fit, fit
+from onelayer.constructions.readout.fit import Fit, Task, fit
+from onelayer.constructions.wishes import ON_A_LINE, check_wishes
 from onelayer.data.consistency import Company, Place, refuse_contradictions
 from onelayer.errors import HypothesisError
 
 Array = NDArray[Any]
-Mapping = Literal["auto", "temperature", "shared_query", "averages", "rank_one", "published"]
-Readout = Literal["auto", "plateaus", "boxes", "triangular"]
 Step = Callable[[str], None]
 
 #: Candidates tried before a mapping of some rank is given up; a hopeless one is given up after three.
 MAX_ATTEMPTS, HOPELESS_AFTER, HOPELESS_MARGIN = 12, 3, 0.05
 #: Small data can afford to look for a wide margin: about this many attention rows are spent on it.
 ROWS_FOR_MARGIN = 1 << 17
-MAX_AUTO_RANK, MAX_RANK = 6, 64
+MAX_AUTO_RANK = 6
+#: Up to this many answers float32 tries the published head first; beyond, its ids are too close together.
+SMALL_FOR_FLOAT32 = 512
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Route:
 
 @dataclass(frozen=True)
 class Found:
-    """The best candidate of a route: it separates the answers if its fit has plateaus."""
+    """The best candidate of a route: it separates the answers if its fit has a readout."""
 
     route: Route
     context_map: ContextMap
@@ -55,55 +56,51 @@ class Found:
         return float(np.log2(span / gap) + 2) if 0 < gap < np.inf and span > 0 else 1.0
 
 
-def search(
-    problem: Problem, mapping: Mapping, rank: int | None, readout: Readout, on_step: Step | None = None
-) -> Found:
-    """Try the routes in order and return the first whose margin is safe."""
+def search(problem: Problem, on_step: Step | None = None) -> tuple[Problem, Found]:
+    """Try the routes in order; the first whose margin is safe, and the problem in the dtype that it took."""
+    check_wishes(problem)
+    try:
+        return problem, _search(problem, on_step)
+    except HypothesisError as error:
+        if not (problem.dtype_is_free and problem.dtype == np.float32) or error.statement in ("data", "memorize"):
+            raise
+    problem = replace(problem, dtype=np.dtype(np.float64))
+    return problem, _search(problem, on_step)
+
+
+def _search(problem: Problem, on_step: Step | None) -> Found:
     stream = problem.stream
     last: Found | None = None
-    for route in routes(problem, mapping, rank, readout):
+    for route in routes(problem):
         if on_step is not None:
-            on_step(f"looking for contexts: {route.mapping}, rank {route.rank}")
-        last = _search_route(problem, stream, route, automatic=mapping == "auto")
-        if last.fit.plateaus is not None and last.fit.margin >= 1:
+            on_step(f"looking for contexts: {route.mapping}, rank {route.rank}, {problem.dtype}")
+        try:
+            last = _search_route(problem, stream, route, automatic=problem.mapping == "auto")
+        except HypothesisError as error:  # this mapping does not apply; another may
+            if problem.mapping != "auto" or error.statement != "lattice":
+                raise
+            continue
+        if last.fit.readout is not None and last.fit.margin >= 1:
             return last
     assert last is not None
     raise _not_separated(problem, last)
 
 
-def routes(problem: Problem, mapping: Mapping, rank: int | None, readout: Readout) -> Iterator[Route]:
+def routes(problem: Problem) -> Iterator[Route]:
     """Which mappings and ranks to try, in order, each with its reason."""
-    if mapping not in get_args(Mapping):
-        raise HypothesisError(
-            "memorize",
-            f"a mapping among {', '.join(get_args(Mapping))}",
-            f"mapping={mapping!r}",
-            "Choose one of them.",
-        )
-    if readout not in get_args(Readout):
-        raise HypothesisError(
-            "memorize",
-            f"a readout among {', '.join(get_args(Readout))}",
-            f"readout={readout!r}",
-            "Choose one of them.",
-        )
-    if rank is not None and (type(rank) is not int or not 1 <= rank <= MAX_RANK):
-        needs = f"a whole rank of at least 1 and at most {MAX_RANK}"
-        raise HypothesisError("memorize", needs, f"rank={rank!r}", "Leave it out to have it chosen.")
-    on_line = readout in ("plateaus", "triangular")
-    if on_line and rank is not None and rank > 1:
-        raise HypothesisError(
-            readout, "one coordinate, that is rank 1", f"rank={rank} was asked for", 'Use readout="boxes".'
-        )
-    if mapping == "published":
-        raise _beyond_floats(problem)
-    if mapping == "rank_one" and rank not in (None, 1):
-        raise HypothesisError("rank_one", "rank 1", f"rank={rank} was asked for", "Leave the rank out.")
-    if readout == "boxes" and (rank == 1 or mapping == "rank_one"):
-        raise HypothesisError("boxes", "a rank of at least 2", "rank 1 was asked for", 'Use readout="plateaus".')
+    mapping, rank, readout = problem.mapping, problem.rank, problem.readout
+    on_lattice = Route("lattice", lattice.DEFAULT_RANK if rank is None else rank, "asked for")
+    if mapping == "lattice" or readout == "retrieval":
+        yield on_lattice
+        return
     first = 2 if readout == "boxes" and rank is None else 1
-    only_one = on_line or mapping == "rank_one"
+    only_one = readout in (*ON_A_LINE, "table") or problem.default is not None or mapping == "rank_one"
     ranks = [rank] if rank is not None else [1] if only_one else list(range(first, MAX_AUTO_RANK + 1))
+    lattice_next = problem.dtype == np.float32 and mapping == "auto" and rank is None
+    lattice_next = lattice_next and readout in ("auto", "table")
+    if lattice_next and len(problem.answers.rows) > SMALL_FOR_FLOAT32:
+        yield replace(on_lattice, why="whole-number contexts: float32 tells any number of them apart")
+        lattice_next = False
     for s in ranks:
         if mapping != "auto":
             yield Route(mapping, s, "asked for")
@@ -112,19 +109,9 @@ def routes(problem: Problem, mapping: Mapping, rank: int | None, readout: Readou
         else:
             yield Route("temperature", s, "the published architecture: one head, no biases, temperature searched")
             yield Route("shared_query", s, "the bias-free head did not separate, so the query got a bias")
-
-
-def _beyond_floats(problem: Problem) -> HypothesisError:
-    """The published constants on this data, and why they cannot be weights."""
-    s = problem.sequences
-    separation = published.hypotheses(s.tokens if s.is_real else s.tokens[:, :, None] + 1.0, s.lengths)
-    return HypothesisError(
-        "theorem_2",
-        f"{published.bits_needed(separation):,} bits of precision on this data",
-        f"{problem.dtype} has {np.finfo(problem.dtype).nmant + 1}, and the promised gap is "
-        f"10^{published.log10_delta(separation):,.0f}",
-        'Run `onelayer theorem` to see it in ball arithmetic, or use mapping="temperature".',
-    )
+        if lattice_next:
+            yield replace(on_lattice, why="one softmax coordinate is too coarse for float32: whole numbers")
+            lattice_next = False
 
 
 def _construct(problem: Problem, stream: Stream, route: Route, attempt: int) -> ContextMap:
@@ -132,7 +119,8 @@ def _construct(problem: Problem, stream: Stream, route: Route, attempt: int) -> 
         return rank_one.context_map(problem.sequences, stream, problem.seed, attempt)
     if route.mapping == "temperature":
         return temperature.construct(problem.sequences, stream, route.rank, problem.seed, attempt)
-    construct = shared_query.construct if route.mapping == "shared_query" else averages.construct
+    others = {"shared_query": shared_query.construct, "lattice": lattice.construct, "averages": averages.construct}
+    construct = others[route.mapping]
     per_sequence = problem.answers.form.scope == "sequence"
     return construct(problem.sequences, stream, route.rank, problem.seed, attempt, per_sequence)
 
@@ -145,25 +133,34 @@ def _search_route(problem: Problem, stream: Stream, route: Route, automatic: boo
     best: Found | None = None
     for attempt in range(allowed):
         context_map = _construct(problem, stream, route, attempt)
-        result = fit(context_map.coordinates, rows, problem.dtype, context_map.radius, context_map.exact_radius)
+        task = Task(
+            rows,
+            problem.dtype,
+            context_map.radius,
+            context_map.exact_radius,
+            problem.readout,
+            problem.default,
+            problem.seed,
+        )
+        result = fit(context_map.coordinates, task, route.mapping == "lattice")
         if attempt == 0 and result.suspects:
             collision = _refuse(problem, result, rows, per_sequence)
             if collision is not None and route.mapping == "temperature" and _both_zero(problem, stream, *collision):
                 if automatic:
                     return Found(route, context_map, result, 1)
                 raise _zero_token(*collision)
-        better = best is None or (result.plateaus is not None, result.margin) > (
-            best.fit.plateaus is not None,
+        better = best is None or (result.readout is not None, result.margin) > (
+            best.fit.readout is not None,
             best.fit.margin,
         )
         if better:
             best = Found(route, context_map, result, attempt + 1)
         assert best is not None
         best = replace(best, attempts=attempt + 1)
-        safe = best.fit.plateaus is not None and best.fit.margin >= 1
+        safe = best.fit.readout is not None and best.fit.margin >= 1
         if safe and attempt + 1 >= wanted:
             break
-        random_again = route.mapping != "averages"
+        random_again = route.mapping not in ("averages", "lattice")
         if random_again and not safe and attempt + 1 >= HOPELESS_AFTER and best.fit.margin < HOPELESS_MARGIN:
             break
     assert best is not None
@@ -174,13 +171,15 @@ def _attempts(problem: Problem, route: Route) -> tuple[int, int]:
     """How many candidates to look at even if the first is safe, and how many at most."""
     if route.mapping == "averages":  # each attempt has longer codes: the first that separates is the best
         return 1, averages.attempts(problem.dtype)
+    if route.mapping == "lattice":
+        return 1, lattice.ATTEMPTS
     wanted = int(np.clip(ROWS_FOR_MARGIN // (problem.sequences.N * problem.sequences.n), 1, 32))
     return wanted, max(MAX_ATTEMPTS, wanted)
 
 
 def is_per_sequence(problem: Problem, route: Route) -> bool:
     """Whether the samples are sequences rather than tokens: when all tokens of a sequence share a context."""
-    return problem.answers.form.scope == "sequence" and route.mapping in ("shared_query", "averages")
+    return problem.answers.form.scope == "sequence" and route.mapping in ("shared_query", "averages", "lattice")
 
 
 def _refuse(problem: Problem, result: Fit, rows: Array, per_sequence: bool) -> tuple[Place, Place] | None:

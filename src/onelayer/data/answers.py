@@ -13,7 +13,7 @@ from onelayer.data.sequences import Sequences
 from onelayer.errors import HypothesisError
 
 Array = NDArray[Any]
-Scope = Literal["token", "sequence"]
+Scope = Literal["token", "sequence", "last"]
 
 #: Types that NumPy keeps as they are, by what they become; a float among whole numbers makes all of them reals.
 PLAIN: dict[type, str] = {int: "number", float: "number", bool: "truth", str: "word"}
@@ -25,7 +25,7 @@ LONGEST_WORD = 256
 class AnswerForm:
     """How answers were given, so that predictions can be given back the same way."""
 
-    scope: Scope  # one answer per token, or one per sequence
+    scope: Scope  # one answer per token, or one per sequence: at all of its tokens, or at its last
     classes: tuple[Hashable, ...] | None  # None for real answers
     components: int | None  # None for plain numbers and classes, q for vectors of q reals
     ragged: bool  # lists of different lengths rather than an array
@@ -42,6 +42,8 @@ class AnswerForm:
             values = rows[..., 0] if self.components is None else rows
         if self.scope == "sequence":
             return values[:, 0]
+        if self.scope == "last":
+            return values[:, -1] if lengths is None else values[np.arange(len(values)), lengths - 1]
         if self.ragged:
             full = np.full(len(values), values.shape[1]) if lengths is None else lengths
             return [values[i, :k].tolist() for i, k in enumerate(full)]
@@ -79,7 +81,7 @@ def read_answers(Y: Any, sequences: Sequences, scope: Scope | None = None) -> An
     if Y is None:
         raise HypothesisError("data", "answers", "Y is None", "Give one answer per token, or one per sequence.")
     listed = isinstance(Y, list | tuple) and _is_nested(Y)
-    ragged = listed and sequences.lengths is not None and scope != "sequence"
+    ragged = listed and sequences.lengths is not None and scope not in ("sequence", "last")
     if ragged:
         values = _flatten(Y, sequences)
         _refuse_other_scope(scope, "token")
@@ -93,7 +95,7 @@ def read_answers(Y: Any, sequences: Sequences, scope: Scope | None = None) -> An
             f"Y has shape {values.shape}",
             "Give one row of answers, or one answer, per sequence.",
         )
-    per_token = values.ndim >= 2 and values.shape[1] == n and scope != "sequence"
+    per_token = values.ndim >= 2 and values.shape[1] == n and scope not in ("sequence", "last")
     real = values.dtype.kind == "f"
     fits = values.ndim <= (3 if real else 2) if per_token else values.ndim <= (2 if real else 1)
     if not fits or (scope == "token" and not per_token):
@@ -104,7 +106,7 @@ def read_answers(Y: Any, sequences: Sequences, scope: Scope | None = None) -> An
             "Give one answer per token, or one per sequence.",
         )
     if not per_token:
-        return _encode(values, "sequence", values.ndim == 2, ragged=False)
+        return _encode(values, scope or "sequence", values.ndim == 2, ragged=False)
     valid = sequences.valid()
     flat = values.reshape(N * n, *values.shape[2:]) if valid is None else values[valid]
     return _encode(flat, "token", values.ndim == 3, ragged=False)

@@ -17,13 +17,20 @@ from onelayer.data.answers import Scope
 from onelayer.data.files import arrays, parquet, records, rows
 from onelayer.data.files.table import Table, padded, refuse, typed
 
-__all__ = ["Table", "answered", "example", "read_table", "write_answers"]
+__all__ = ["Table", "answered", "example", "like_answers", "read_table", "write_answers"]
 
 READERS: dict[str, Callable[[Path], Table]] = {
     ".jsonl": records.read,
     ".csv": rows.read,
     ".npz": arrays.read,
     ".parquet": parquet.read,
+}
+
+#: Plain types and their NumPy kin, in the order in which they are tried.
+NUMBERS: dict[type, tuple[type, ...]] = {
+    bool: (bool, np.bool_),
+    int: (int, np.integer),
+    float: (float, np.floating),
 }
 
 
@@ -85,6 +92,20 @@ def example(name: str) -> Path:
     return found[stem]
 
 
+def like_answers(text: str, Y: Any) -> Any:
+    """A word from the command line as an answer of the same type as those in the file."""
+    first = Y
+    while isinstance(first, list | tuple | np.ndarray) and len(first):
+        first = first[0]
+    for kind in NUMBERS:
+        if isinstance(first, NUMBERS[kind]):
+            try:
+                return {"true": True, "false": False}[text.lower()] if kind is bool else kind(text)
+            except (KeyError, ValueError):
+                return text  # a word among numbers is a class of its own, or refused
+    return text
+
+
 def _ending(path: Path) -> str:
     ending = path.suffix.lower()
     if ending not in READERS:
@@ -115,8 +136,8 @@ def answered(table: Table, answers: Any, scope: Scope | None) -> Table:
     sizes = [len(row) if isinstance(row, list) else 0 for row in rows]
     if scope is None:
         scope = "token" if sizes in ([n] * len(rows), counts) else "sequence"
-    if scope == "sequence":
-        return replace(table, Y=typed(rows, "answers", "the answer for sequence {}".format), scope=scope)
+    if scope != "token":
+        return replace(table, Y=typed(rows, "answers", "the answer for sequence {}".format), scope="sequence")
     for i, (size, count) in enumerate(zip(sizes, counts, strict=True)):
         if size not in (count, n):
             raise refuse(

@@ -7,10 +7,12 @@ to the bit. Inside a ramp two terms are added and the last bit may depend on the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from onelayer.model.cells import find_retrieval, find_table
 from onelayer.model.forward import apply_layer
 from onelayer.model.weights import Array, Grouped, Layer, Linear
 
@@ -62,6 +64,11 @@ class PlateauSearch:
             total = term if u == 0 else total + term
         result: Array = np.maximum(total + self.group.bias[j], 0)
         return result
+
+
+def find_search(layers: tuple[Layer, ...]) -> Callable[[Array], Array] | None:
+    """A search that gives what these layers give, or None."""
+    return find_retrieval(layers) or find_table(layers) or find_plateaus(layers)
 
 
 def find_plateaus(layers: tuple[Layer, ...]) -> PlateauSearch | None:

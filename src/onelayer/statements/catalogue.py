@@ -141,6 +141,41 @@ _STATEMENTS = (
         "length apart; gaps are at least 1/n.",
     ),
     Statement(
+        "lattice",
+        "Sums of whole-number codes",
+        "kajitsuka2025",
+        "ours",
+        "Random codes in Z^s, summed by uniform attention, tell all (token, multiset) apart, and with a gate "
+        "per place all sequences; a floating-point network is within a fraction of 1/2 of them, of any number.",
+        ("averages",),
+    ),
+    Statement(
+        "retrieval",
+        "Static function by peeling (Bloomier filter)",
+        "chazelle2004",
+        "ours",
+        "With three cells per key that peel, answer = T1 + T2 + T3 mod C for about 1.25 stored numbers per "
+        "answer; row and column one-hots, emitted rows and gates make it a ReLU network with exact steps.",
+    ),
+    Statement(
+        "table",
+        "Rows and columns of saturating steps",
+        "",
+        "ours",
+        "A row one-hot emits the thresholds and values of its row, column steps open one gate: about two "
+        "stored numbers per answer, widths of about sqrt(M), every step exact.",
+        ("plateaus",),
+    ),
+    Statement(
+        "bits",
+        "Answers in the bits of weights",
+        "vardi2022",
+        "ours",
+        "Keys and labels packed into words of W bits and peeled off by saturating comparisons: M answers, bit for "
+        "bit, from about 2 M (rho + c)/W + 26 sqrt(M (rho + c)) parameters; a variant of a published theorem.",
+        ("plateaus",),
+    ),
+    Statement(
         "zero_token",
         "Bias-free attention at a zero token",
         "",
@@ -202,6 +237,15 @@ _STATEMENTS = (
         "ours",
         "A head of rank s writes s coordinates; boxes around the ids need about 2 log2(M)/s bits a coordinate.",
         ("plateaus",),
+    ),
+    Statement(
+        "text",
+        "Next tokens of a text",
+        "",
+        "ours",
+        "A causal layer gives, at the last token of every window of n tokens of a text, the empirical distribution "
+        "of the next token: exactly 0 and 1 wherever one continuation occurs.",
+        ("lattice", "retrieval", "plateaus"),
     ),
     Statement(
         "data",

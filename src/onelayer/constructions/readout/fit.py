@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.constructions.readout.plateaus import Plateaus, in_boxes, on_a_line
+from onelayer.constructions.readout import bits, retrieval, table
+from onelayer.constructions.readout.plateaus import in_boxes, on_a_line
+from onelayer.model import Layer
 
 Array = NDArray[Any]
 
@@ -21,10 +23,40 @@ CROWD = 64
 
 
 @dataclass(frozen=True)
+class Task:
+    """Answers [T, q] to be read off coordinates that the model computes up to ``radius``; ours are up to
+    ``exact_radius`` off the real numbers they stand for."""
+
+    rows: Array
+    dtype: np.dtype[Any]
+    radius: float
+    exact_radius: float
+    wish: str  # a readout, or "auto"
+    default: Array | None  # [q] what an unknown input gets
+    seed: int
+
+
+@dataclass(frozen=True)
+class Readout:
+    """Layers from coordinates to answers. ``guard``: how far a stored coordinate may move."""
+
+    kind: str
+    layers: tuple[Layer, ...]
+    count: int
+    guard: float
+    compared: str = ""
+    false_hits: float = 1.0
+
+    @property
+    def parameters(self) -> int:
+        return sum(layer.weight.size + layer.bias.size for layer in self.layers)
+
+
+@dataclass(frozen=True)
 class Fit:
     """How well the coordinates separate the answers; the readout if they do."""
 
-    plateaus: Plateaus | None
+    readout: Readout | None
     distinct: int  # ids told apart
     gap: float  # two ids told apart are at least this far from each other (on a line: just this far)
     answer_gap: float  # the same for ids with different answers
@@ -34,16 +66,16 @@ class Fit:
     suspects: tuple[Array, ...] = ()  # groups of samples that may be the same context with different answers
 
 
-def fit(coordinates: Array, rows: Array, dtype: np.dtype[Any], radius: float, exact_radius: float) -> Fit:
-    """Coordinates [T, s] and answers [T, q]; the model may compute a coordinate up to ``radius`` off, and ours
-    are up to ``exact_radius`` off the real numbers they stand for."""
-    build = _fit_line if coordinates.shape[1] == 1 else _fit_boxes
-    return build(coordinates, rows, dtype, radius, exact_radius)
+def fit(coordinates: Array, task: Task, on_lattice: bool) -> Fit:
+    """Read the answers off coordinates [T, s]."""
+    build = _fit_lattice if on_lattice else _fit_line if coordinates.shape[1] == 1 else _fit_boxes
+    return build(coordinates, task)
 
 
-def _fit_line(coordinates: Array, rows: Array, dtype: np.dtype[Any], radius: float, exact_radius: float) -> Fit:
+def _fit_line(coordinates: Array, task: Task) -> Fit:
+    radius, exact_radius = task.radius, task.exact_radius
     order = np.argsort(coordinates[:, 0])
-    t, answers = coordinates[order, 0], rows[order]
+    t, answers = coordinates[order, 0], task.rows[order]
     gaps = np.diff(t)
     changed = (answers[1:] != answers[:-1]).any(axis=1)
     apart = gaps > 2 * radius
@@ -57,8 +89,84 @@ def _fit_line(coordinates: Array, rows: Array, dtype: np.dtype[Any], radius: flo
         return Fit(
             None, distinct, gap, answer_gap, answer_gap / (GAP_IN_RADII * radius), answer_gap, closest, groups
         )
-    plateaus = on_a_line(t, answers, dtype)
-    return Fit(plateaus, distinct, gap, answer_gap, plateaus.guard / radius)
+    readout = _on_line(t, answers, apart, task)
+    return Fit(readout, distinct, gap, answer_gap, 0.0 if readout is None else readout.guard / radius)
+
+
+def _on_line(t: Array, answers: Array, apart: Array, task: Task) -> Readout | None:
+    """The readout that was asked for, on sorted coordinates."""
+    if task.wish == "bits":
+        packed = bits.construct(t, answers, task.radius, task.dtype)
+        return Readout("bits", packed.layers, packed.count, packed.guard)
+    if task.wish == "table" or task.default is not None:
+        first = np.concatenate([[True], apart])  # the same id met again is one key
+        made = table.construct(t[first][:, None], answers[first], task.dtype, task.radius, task.default)
+        if made is not None:
+            why = "it knows what is stored, as a default needs"
+            return Readout("table", made.layers, made.count, made.guard, why, made.false_hits)
+        return None
+    plateaus = on_a_line(t, answers, task.dtype)
+    return Readout("plateaus", plateaus.layers, plateaus.count, plateaus.guard, "rank 1 is read off by plateaus")
+
+
+def _fit_lattice(coordinates: Array, task: Task) -> Fit:
+    """Equal contexts have equal coordinates, to the bit: one key for each."""
+    first, suspects = _same_rows(coordinates, task.rows)
+    if suspects:
+        pair = (int(suspects[0][0]), int(suspects[0][1]))
+        return Fit(None, len(first), 0.0, 0.0, 0.0, 0.0, pair, suspects)
+    keys, values = coordinates[first], task.rows[first]
+    readout = None
+    kinds, compared = _lattice_kinds(keys, values, task)
+    for kind in kinds:
+        if kind == "retrieval":
+            cells = retrieval.construct(keys, values, task.dtype, task.radius, task.seed)
+            if cells is not None:
+                readout = Readout(kind, cells.layers, cells.count, cells.guard, compared)
+        else:
+            made = table.construct(keys, values, task.dtype, task.radius, task.default)
+            if made is not None:
+                readout = Readout(kind, made.layers, made.count, made.guard, compared, made.false_hits)
+        if readout is not None:
+            break
+    if readout is None:
+        return Fit(None, len(first), 0.0, 0.0, 0.0)
+    room = 2 * readout.guard
+    return Fit(readout, len(first), room, room, readout.guard / task.radius)
+
+
+def _lattice_kinds(keys: Array, values: Array, task: Task) -> tuple[list[str], str]:
+    """The readout asked for, or both with the one expected to be smaller first; and what was compared."""
+    if task.wish in ("table", "retrieval"):
+        return [task.wish], "asked for"
+    if task.default is not None or keys.shape[1] < retrieval.COORDINATES:
+        return ["table"], "it knows what is stored, as a default needs"
+    sizes = {"retrieval": retrieval.expected_parameters(values), "table": table.expected_parameters(keys, values)}
+    compared = ", ".join(f"{kind} about {size:,.0f}" for kind, size in sizes.items())
+    return sorted(sizes, key=lambda kind: sizes[kind]), f"the smaller by parameters expected: {compared}"
+
+
+def _same_rows(T: Array, rows: Array) -> tuple[Array, tuple[Array, ...]]:
+    """The first of each set of equal coordinates, and the sets that hold different answers."""
+    bits = np.ascontiguousarray(T).view(np.uint32 if T.dtype == np.float32 else np.uint64).astype(np.uint64)
+    odd = np.random.default_rng(0).integers(0, 2**63, (T.shape[1], 1), dtype=np.uint64) | np.uint64(1)
+    hashed = (bits @ odd)[:, 0]  # wraps around
+    hashed = hashed ^ (hashed >> np.uint64(29))
+    order = np.argsort(hashed)
+    again = np.flatnonzero(hashed[order][1:] == hashed[order][:-1])
+    if not again.size:
+        return np.arange(len(T)), ()
+    # Equal hashes almost always mean equal coordinates; where not, the two stay apart and the fit fails loudly.
+    same = (T[order[again + 1]] == T[order[again]]).all(axis=1)
+    again = again[same]
+    lead = np.ones(len(T), bool)
+    lead[again + 1] = False
+    starts = np.flatnonzero(lead)
+    first = order[starts]
+    group = np.cumsum(lead) - 1
+    mixed_groups = np.unique(group[(rows[order] != rows[first][group]).any(axis=1)])
+    suspects = tuple(order[group == g] for g in mixed_groups[:1024])
+    return np.sort(first), suspects
 
 
 def _runs(order: Array, close: Array, changed: Array) -> tuple[Array, ...]:
@@ -70,7 +178,8 @@ def _runs(order: Array, close: Array, changed: Array) -> tuple[Array, ...]:
     return tuple(order[a : b + 1] for a, b in zip(starts[mixed], stops[mixed], strict=True))
 
 
-def _fit_boxes(coordinates: Array, rows: Array, dtype: np.dtype[Any], radius: float, exact_radius: float) -> Fit:
+def _fit_boxes(coordinates: Array, task: Task) -> Fit:
+    rows, radius, exact_radius = task.rows, task.radius, task.exact_radius
     first, suspects = _collapse(coordinates, rows, 16 * exact_radius)
     order = first[np.argsort(coordinates[first, 0])]
     T, answers = coordinates[order], rows[order]
@@ -97,10 +206,11 @@ def _fit_boxes(coordinates: Array, rows: Array, dtype: np.dtype[Any], radius: fl
         return Fit(None, int(keep.sum()), gap, gap, min(gap / needed, 0.999), gap, closest)
     # Half of what fits: as much room to the other boxes as inside one's own, for inputs that are a little off.
     wider = max(half_width, _widen(T[keep], half_width, radius) / 2)
-    plateaus = in_boxes(T[keep], answers[keep], wider, dtype)
+    boxes = in_boxes(T[keep], answers[keep], wider, task.dtype)
     twin_distance = float(distance[dropping].max(initial=0.0)) + 16 * exact_radius
     gap = 2 * wider + 4 * radius
-    return Fit(plateaus, int(keep.sum()), gap, gap, (plateaus.guard - twin_distance) / radius)
+    readout = Readout("boxes", boxes.layers, boxes.count, boxes.guard, f"rank {T.shape[1]} is read off by boxes")
+    return Fit(readout, int(keep.sum()), gap, gap, (boxes.guard - twin_distance) / radius)
 
 
 def _collapse(T: Array, rows: Array, cell: float) -> tuple[Array, tuple[Array, ...]]:

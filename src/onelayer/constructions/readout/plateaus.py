@@ -39,23 +39,32 @@ def on_a_line(t: Array, rows: Array, dtype: DTypeLike) -> Plateaus:
     their answers, and outside the middle quarter of the gap exactly that of the nearer one.
     """
     last = np.flatnonzero((rows[1:] != rows[:-1]).any(axis=1))  # the last member of each run but the final one
-    low, high = t[last], t[last + 1]
-    # Ramp between two runs: of width 1/slope <= gap/4, centred in the gap, starting at a number of the dtype.
-    slope = np.exp2(np.ceil(np.log2(4.0 / (high - low)))) if last.size else np.empty(0)
+    weight, bias, guard = trapezoids(t[last], t[last + 1], dtype)
+    values = rows[np.concatenate([last, [len(t) - 1]])]
+    return Plateaus(_layers(weight.reshape(1, -1), bias.reshape(-1), values, 2, dtype), len(values), guard)
+
+
+def trapezoids(low: Array, high: Array, dtype: DTypeLike) -> tuple[Array, Array, float]:
+    """Weights and biases [K, 2] of K cells of a line, cut in the K - 1 gaps from low to high, and their guard.
+
+    Unit 0 of a cell switches it off to the right, unit 1 to the left.
+    """
+    low, high = low.astype(np.float64), high.astype(np.float64)
+    # Ramp between two cells: of width 1/slope <= gap/4, centred in the gap, starting at a number of the dtype.
+    slope = np.exp2(np.ceil(np.log2(4.0 / (high - low)))) if low.size else np.empty(0)
     start = ((low + high) / 2 - 0.5 / slope).astype(dtype).astype(np.float64)
     right = (-slope * start).astype(dtype)
     left = (1.0 + slope * start).astype(dtype)
-    K = len(last) + 1
-    weight = np.zeros((K, 2), dtype)  # unit 0 switches off to the right, unit 1 to the left
+    K = len(low) + 1
+    weight = np.zeros((K, 2), dtype)
     bias = np.full((K, 2), -1, dtype)  # the outermost trapezoids never switch off on their open side
     weight[:-1, 0], bias[:-1, 0] = slope, right
     weight[1:, 1], bias[1:, 1] = -slope, left
     right_end, left_end = start, left.astype(np.float64) / slope
     # Where 1 + slope*start rounds down, the neighbour is off only a little further on.
     late = np.maximum(0.0, 1.0 - (left.astype(np.float64) + right.astype(np.float64))) / slope
-    guard = float(min(np.min(right_end - low - late), np.min(high - left_end - late))) if last.size else np.inf
-    values = rows[np.concatenate([last, [len(t) - 1]])]
-    return Plateaus(_layers(weight.reshape(1, -1), bias.reshape(-1), values, 2, dtype), K, guard)
+    guard = float(min(np.min(right_end - low - late), np.min(high - left_end - late))) if low.size else np.inf
+    return weight, bias, guard
 
 
 def in_boxes(T: Array, rows: Array, half_width: float, dtype: DTypeLike) -> Plateaus:

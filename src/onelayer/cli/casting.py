@@ -1,0 +1,42 @@
+"""The command about 16 bits: which answers survive there."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from onelayer.casting import ANSWERS
+from onelayer.casting import cast as cast_model
+from onelayer.cli.console import AsJson, Data, Model, about, print_json, progress, say
+from onelayer.data.tables import read_table
+from onelayer.export.bundle import load
+from onelayer.model.half import Half
+
+
+def cast(
+    model: Model,
+    data: Data,
+    dtype: Annotated[Half, typer.Option(help="Arithmetic in which the model would run.", show_default=False)],
+    ask_all: Annotated[
+        bool,
+        typer.Option("--all", help="Ask for every answer, however long it takes; else a sample if it is long."),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say which answers survive in float16 or bfloat16 (measured). Exit code 1: not all that were asked for."""
+    with progress() as step:
+        step("reading")
+        memory = load(model)
+        with about(data):
+            table = read_table(data)
+            memory.read(table.X, table.lengths)  # what is wrong with the data is said with the name of its file
+        step("answering")
+        answers = None if ask_all else ANSWERS
+        report = cast_model(memory, dtype, table.X, table.Y, table.lengths, answers=answers)
+    if as_json:
+        print_json(report.to_json())
+    else:
+        say(str(report))
+    if not report.perfect:
+        raise typer.Exit(1)

@@ -1,0 +1,103 @@
+"""Commands about texts: compile one into a layer, and have it go on from a prompt."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from onelayer.cli import pictures
+from onelayer.cli.console import AsJson, Overwrite, Seed, about, err, out, print_json, progress, say
+from onelayer.errors import HypothesisError
+from onelayer.export.bundle import check_target, save
+from onelayer.text import CONTEXT, load_text, python_reference
+from onelayer.text import memorize_text as memorize
+
+#: Tokens after which what has been recited is shown.
+FLUSH = 64
+
+
+def memorize_text(
+    out_dir: Annotated[Path, typer.Option("--out", help="Folder for the model.", show_default=False)],
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="A text; without one, Python's own language reference.", show_default=False),
+    ] = None,
+    context: Annotated[int, typer.Option(help="Tokens in a window.")] = CONTEXT,
+    tokenizer: Annotated[
+        Literal["bytes", "bpe"], typer.Option(help="A token is a byte, or byte pairs learned from the text.")
+    ] = "bytes",
+    vocabulary_size: Annotated[
+        int | None, typer.Option(help="Tokens of --tokenizer bpe at most.", show_default=False)
+    ] = None,
+    seed: Seed = 0,
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compile a text into a one-layer next-token model, and ask for what follows every window."""
+    check_target(out_dir, overwrite=overwrite)
+    with progress() as step, nullcontext() if file is None else about(file):
+        step("reading")
+        text = python_reference().encode() if file is None else file.read_bytes()
+        model = memorize(
+            text,
+            context,
+            seed,
+            tokenizer=None if tokenizer == "bytes" else tokenizer,
+            vocabulary_size=vocabulary_size,
+            on_step=step,
+        )
+        step("asking for what follows every window")
+        measured = model.windows_right(text)
+        step("writing")
+        save(out_dir, model.memory, overwrite=overwrite)
+    if as_json:
+        said = {"model": str(out_dir), "certain": measured.certain, "certain_right": measured.certain_right}
+        said |= {"ambiguous": measured.ambiguous, "ambiguous_right": measured.ambiguous_right}
+        print_json({**said, "ledger": model.memory.ledger.to_json()})
+    else:
+        say("Python's language reference" if file is None else file.name)
+        pictures.summary(out, model.memory)
+        say(f"{measured} (measured). Written to {out_dir}")
+    if not measured.perfect:
+        err.print(f"the first wrong answer: {measured.first_wrong}", markup=False)
+        raise typer.Exit(1)
+
+
+def recite(
+    model: Annotated[
+        Path, typer.Argument(help="A folder written by `onelayer memorize-text`.", show_default=False)
+    ],
+    prompt: Annotated[str | None, typer.Option(help="What to go on from.", show_default=False)] = None,
+    prompt_file: Annotated[Path | None, typer.Option(help="The same, in a file.", show_default=False)] = None,
+    length: Annotated[int, typer.Option(min=0, help="Tokens to recite.")] = 500,
+    sample: Annotated[bool, typer.Option("--sample", help="Draw each token; else the likeliest is taken.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same draws.")] = 0,
+) -> None:
+    """Have a model of a text go on from a prompt: a passage of the text, at least as long as the context."""
+    if (prompt is None) == (prompt_file is None):
+        found = "there is none" if prompt is None else "there are two"
+        raise HypothesisError("text", "one prompt", found, "Pass either --prompt or --prompt-file.")
+    given = prompt_file.read_bytes() if prompt_file else (prompt or "").encode(errors="surrogateescape")
+    with progress() as step:
+        step("reading")
+        memory = load_text(model)
+        ids = memory.encode(given)
+        step("looking up codes")
+        pieces = memory.stream(ids, length, sampled=sample, seed=seed)
+    if len(ids) < memory.context:
+        err.print(
+            f"the prompt has {len(ids)} tokens, a window {memory.context}: it is read as the beginning of the text",
+            highlight=False,
+            soft_wrap=True,
+        )
+    for i, piece in enumerate(pieces):
+        sys.stdout.buffer.write(piece)
+        if i % FLUSH == 0:
+            sys.stdout.buffer.flush()
+    if sys.stdout.isatty():
+        sys.stdout.buffer.write(b"\n")
+    sys.stdout.buffer.flush()

@@ -1,0 +1,104 @@
+"""Real tokens to 0/1 features: one saturating step per threshold, decided exactly because inputs are exact.
+
+A threshold sits in a gap between two values that the data takes; relu(1 - relu(1 + s*start - s*x)) is exactly 0 up
+to `start` and exactly 1 from `start + 1/s` on, in any order of evaluation, since s is a power of two.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onelayer.model import Grouped, Linear
+from onelayer.model.forward import apply_stack, over_threads
+
+Array = NDArray[Any]
+
+#: A ramp takes at most a quarter of its gap, and the gap at least this many units in the last place.
+LEAST_GAP_IN_ULPS = 32
+#: Neighbours on either side of a quantile among which the widest gap is taken.
+NEIGHBOURS = 256
+
+
+@dataclass(frozen=True)
+class Quantiser:
+    """K steps: step k is exactly 0 while component[k] is at most start[k], exactly 1 from start[k] + 1/slope[k]
+    on."""
+
+    d: int
+    component: Array
+    slope: Array
+    start: Array
+    dtype: np.dtype[Any]
+
+    @property
+    def count(self) -> int:
+        return len(self.component)
+
+    def layers(self, carried: int) -> tuple[Linear, Grouped]:
+        """From d components, and ``carried`` more channels that are passed on, to K steps and those channels."""
+        K, dtype = self.count, self.dtype
+        weight, bias = np.zeros((self.d + carried, K + carried), dtype), np.zeros(K + carried, dtype)
+        weight[self.component, np.arange(K)] = -self.slope
+        bias[:K] = 1.0 + self.slope * self.start
+        weight[self.d :, K:] = np.eye(carried)
+        sign, one = np.ones((K + carried, 1, 1), dtype), np.zeros(K + carried, dtype)
+        sign[:K], one[:K] = -1.0, 1.0
+        return Linear(weight, bias), Grouped(sign, one)
+
+    def features(self, tokens: Array, codes: Linear) -> Array:
+        """codes(steps(tokens)) for tokens [T, d], on every core."""
+        out = np.empty((len(tokens), codes.width), codes.weight.dtype)
+        layers = (*self.layers(0), codes)
+
+        def run(rows: Any) -> None:
+            out[rows] = apply_stack(layers, tokens[rows])
+
+        over_threads(run, [slice(a, a + 16384) for a in range(0, len(tokens), 16384)])
+        return out
+
+
+def quantise(tokens: Array, levels: int, dtype: np.dtype[Any]) -> Quantiser:
+    """At most ``levels`` levels for each component of tokens [T, d], at quantiles, each cut in a wide gap."""
+    d = tokens.shape[1]
+    cuts: list[tuple[Array, Array]] = [(np.empty(0), np.empty(0))] * d
+
+    def run(component: Any) -> None:
+        i = component.start
+        cuts[i] = _cuts(np.sort(tokens[:, i]), levels)
+
+    over_threads(run, [slice(i, i + 1) for i in range(d)])
+    low, high = (np.concatenate([cut[side] for cut in cuts]).astype(np.float64) for side in (0, 1))
+    slope = np.exp2(np.ceil(np.log2(4.0 / (high - low))))
+    start = ((low + high) / 2 - 0.5 / slope).astype(dtype).astype(np.float64)
+    return Quantiser(d, np.repeat(np.arange(d), [len(cut[0]) for cut in cuts]), slope, start, dtype)
+
+
+def _cuts(values: Array, levels: int) -> tuple[Array, Array]:
+    """The two values on either side of each cut, for sorted values."""
+    T = len(values)
+    gaps = np.diff(values)
+    if not gaps.any():
+        return values[:0], values[:0]
+    quantiles = np.arange(1, levels) * T // levels
+    reach = min(NEIGHBOURS, max(1, T // (2 * levels)))
+    places = np.arange(T - 1) if levels >= T else _widest(gaps, quantiles, reach)
+    size = np.maximum(np.abs(values[places]), np.abs(values[places + 1]))
+    places = np.unique(places[gaps[places] > LEAST_GAP_IN_ULPS * np.spacing(size)])
+    return values[places], values[places + 1]
+
+
+def _widest(gaps: Array, around: Array, reach: int) -> Array:
+    """Index of the widest gap within ``reach`` of each place; the whole line where values repeat there."""
+    window = np.clip(around[:, None] + np.arange(-reach, reach), 0, len(gaps) - 1)
+    best: Array = window[np.arange(len(around)), gaps[window].argmax(axis=1)]
+    flat = gaps[best] == 0  # only one value near here: take its ends, which are the nearest real gaps
+    if flat.any():
+        real = np.flatnonzero(gaps)
+        after = np.searchsorted(real, best[flat])
+        both = np.concatenate([real[np.maximum(after - 1, 0)], real[np.minimum(after, len(real) - 1)]])
+        best = np.concatenate([best[~flat], both])
+    return best

@@ -1,0 +1,143 @@
+"""False claims are not verified; and each guard that stops one is needed: without it the claim would pass."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from fractions import Fraction
+from itertools import combinations
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import onelayer_checker
+from attacks.counterexamples import counterexamples
+from onelayer_checker.__main__ import Options, check
+from onelayer_checker.claims import Claim, Data, Samples, _separated
+from onelayer_checker.kernel import REAL, Ball
+
+CASES = {case.name: case for case in counterexamples()}
+SOURCE = Path(onelayer_checker.__file__).parent
+
+CLIP = ("kernel.py", "    t = np.where(visible, t, -1e6)\n", "    L = np.minimum(L, 1e5)\n")
+UNKNOWN = ("kernel.py", "    r[~np.isfinite(E + g)[..., 0]] = np.inf  # a logit is unknown\n", "")
+LATER = "{} = __import__('onelayer_checker.kernel').kernel.add({}, Ball({}, 0 * {}), A)\n"
+LOST = ("kernel.py", "(2 + absW.max() + reach)", "2")
+BIAS = ("kernel.py", " | (absb > 0) & (absb < A.tiny)", "")
+LOW = ("plateaus.py", "(low > 0) & (low < A.tiny)", "low > np.inf")
+#: The counterexample that would pass, and what must be broken for it.
+MUTANTS = {
+    "logits that cancel": [CLIP],
+    "coordinates nearer": [CLIP],
+    "a box of logits": [CLIP],
+    "logits that overflow": [CLIP, UNKNOWN, ("kernel.py", "wide = (v > 1)", "wide = ~(v <= 1)")],
+    "a query that begins with its bias": [
+        (
+            "network.py",
+            "read = linear(h, columns, biases, A)\n",
+            "read = linear(h, columns, 0.0, A)\n        " + LATER.format("read", "read", "biases", "biases"),
+        )
+    ],
+    "a block that begins with its bias": [
+        (
+            "layers.py",
+            "y = linear(split, W, bias, A)\n",
+            "y = linear(split, W, 0.0, A)\n        " + LATER.format("y", "y", "bias", "bias"),
+        )
+    ],
+    "zero times infinity": [
+        (
+            "kernel.py",
+            "guarded(r, (S + R) * np.where(reach < np.inf, 2.0, np.inf), A)",
+            "np.where(terms > 0, guarded(r, 2 * (S + R), A), 0.0)",
+        )
+    ],
+    "averages normalised late": [("kernel.py", "(k if extra else 1)", "1")],
+    "a subnormal weight in a block": [LOST],
+    "a subnormal token in a block": [LOST],
+    "a subnormal bias": [BIAS],
+    "a subnormal slope": [("plateaus.py", "min(x.min(initial=1.0) for x in parts)", "parts[1].min(initial=1.0)")],
+    "a subnormal value": [
+        ("exactness.py", "        fits = fits & ((row == 0)", "        continue\n        fits = ((row == 0)")
+    ],
+    "a negative subnormal token on a plateau": [("plateaus.py", "(high < 0) & (high > -A.tiny)", "high > np.inf")],
+    "a positive subnormal token on a plateau": [LOW],
+    "a subnormal coordinate": [BIAS, LOW],
+    "whole numbers beyond the mantissa": [("exactness.py", "return 1.0 / max(A.u, U)", "return 4.0 / max(A.u, U)")],
+    "two terms": [("exactness.py", "one = (terms <= 1)", "one = (terms <= 2)")],
+    "a product that rounds": [("exactness.py", "one = (terms <= 1) & (rounds == 0)", "one = terms <= 1")],
+    "a product below all floats": [("exactness.py", "4 * (A.tiny + NORMAL)", "4 * A.tiny")],
+    "an average near a whole number": [
+        ("exactness.py", "sharp = (one | whole) & (_count(~point, used) == 0)", "sharp = one | whole")
+    ],
+    "a row and a bias": [("exactness.py", "fits & ((terms <= 1)", "fits & ((terms <= 2)")],
+    "a unit that is always on": [
+        ("plateaus.py", "np.append(at[i : j + 1][slope[i : j + 1] != 0], 0)", "np.zeros(1, np.intp)"),
+        ("claims.py", "    if not network.readout.hots:\n", "    if True:\n"),  # the dense evaluation would notice
+    ],
+    "units that overflow": [("plateaus.py", "2 * low.shape[1] * reach", "reach")],
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_false_claim_is_not_verified(tmp_path, name) -> None:
+    folder = CASES[name].bundle.write(tmp_path)
+    for options in (Options(), Options("arb"), Options("both"), Options(escalate=True)):
+        verdict = check(folder, options=options)
+        assert verdict["result"] in ("UNKNOWN", "NOT VERIFIED"), (options, verdict)
+
+
+def test_every_counterexample_has_its_mutant() -> None:
+    assert set(MUTANTS) == set(CASES)
+    assert len(CASES) >= 15
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_without_its_guard_it_would_be(tmp_path, name) -> None:
+    shutil.copytree(SOURCE, tmp_path / "mutant" / "onelayer_checker")
+    for file, old, new in MUTANTS[name]:
+        path = tmp_path / "mutant" / "onelayer_checker" / file
+        text = path.read_text()
+        assert text.count(old) == 1, old
+        path.write_text(text.replace(old, new))
+    command = [sys.executable, "-m", "onelayer_checker", CASES[name].bundle.write(tmp_path / "folder")]
+    environment = os.environ | {"PYTHONPATH": str(tmp_path / "mutant")}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path)
+    assert done.stdout.splitlines()[-1:] == ["VERIFIED"], done
+
+
+def test_separation_is_never_overstated() -> None:
+    """Gaps within a few last bits of delta, in one coordinate and in two, against exact rationals."""
+    rng, proved = np.random.default_rng(3), 0
+    for _ in range(2000):
+        count, c, delta = int(rng.integers(2, 6)), int(rng.integers(1, 3)), float(rng.uniform(0.1, 8))
+        m = (
+            rng.integers(0, 4, (count, c)) * delta * (1 + rng.integers(-3, 4, (count, c)) * 2.0**-52)
+            + rng.uniform()
+        )
+        r = m * 2.0**-53 * rng.integers(0, 3, (count, c)) * rng.integers(0, 2)
+        delta *= 1 - int(rng.integers(0, 12)) * 2.0**-52
+        claim = Claim("separated", REAL, "token", {"r": 1e9, "delta": delta})
+        data = Data(rng.normal(size=(count, 1, 1)), np.ones(count, int), np.zeros((count, 1)))
+        samples = Samples(np.arange(count), np.zeros(count, int), Ball(m, r))
+        if _separated(claim, SimpleNamespace(tensors={}), data, samples).outcome != "proved":
+            continue
+        proved += 1
+        exact_m, exact_r = ([[Fraction(x) for x in row] for row in a.tolist()] for a in (m, r))
+        for a, b in combinations(range(count), 2):
+            gaps = (abs(exact_m[a][k] - exact_m[b][k]) - exact_r[a][k] - exact_r[b][k] for k in range(c))
+            assert max(gaps) >= Fraction(delta)
+    assert proved > 100
+
+
+def test_usage_errors_are_not_verdicts(tmp_path) -> None:
+    for arguments in ([], [tmp_path, "--engine", "abacus"], [tmp_path, "--jobs", "0"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "onelayer_checker", *arguments], capture_output=True, text=True
+        )
+        assert done.returncode == 64
+        assert "usage:" in done.stderr

@@ -1,0 +1,78 @@
+"""`onelayer cast`: what it prints for people and machines, and what its exit code says."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from functools import partial
+
+import numpy as np
+import pytest
+
+from onelayer import cast, load, memorize, save
+from onelayer.data.tables import example, read_table
+
+stored = partial(memorize, mapping="temperature", readout="plateaus")  # one kind: what survives depends on it
+FACTS = """{"tokens": ["river", "bank"], "answers": ["water", "shore"]}
+{"tokens": ["bank", "robber"], "answers": ["money", "crime"]}
+"""
+
+
+def run(*arguments, ok: int = 0) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-W", "error", "-c", "from onelayer.cli import main; main()", "cast"]
+    done = subprocess.run(
+        [*command, *map(str, arguments)], capture_output=True, text=True, env={"COLUMNS": "200", "PATH": ""}
+    )
+    assert done.returncode == ok, done.stderr + done.stdout
+    assert "Traceback" not in done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("cast")
+    (path / "facts.jsonl").write_text(FACTS)
+    table = read_table(path / "facts.jsonl")
+    save(path / "facts", stored(table.X, table.Y))
+    company = read_table(example("company"))
+    save(path / "company", stored(company.X, company.Y))
+    return path
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_what_survives_is_said_in_a_line_and_in_json(folder, dtype) -> None:
+    asked = (folder / "facts", folder / "facts.jsonl", "--dtype", dtype)
+    line = run(*asked).stdout
+    assert line.startswith(f"{dtype}: 4 of 4 answers survive (measured); ")
+    assert line.count("\n") == 1
+    table = read_table(folder / "facts.jsonl")
+    assert (
+        json.loads(run(*asked, "--json", "--all").stdout)
+        == cast(load(folder / "facts"), dtype, table.X, table.Y).to_json()
+    )
+
+
+def test_what_does_not_survive_is_named_and_the_exit_code_is_1(folder) -> None:
+    asked = (folder / "company", example("company"), "--dtype", "bfloat16")
+    said = json.loads(run(*asked, "--json", ok=1).stdout)
+    assert said["right"] < said["asked"] == said["total"] == 96
+    lines = run(*asked, ok=1).stdout.splitlines()
+    assert lines[0].startswith(f"bfloat16: {said['right']} of 96 answers survive")
+    assert lines[1:] == [f"the first that does not: {said['first_wrong']}"]
+
+
+def test_mistakes_are_answered_in_a_line(folder, tmp_path) -> None:
+    assert "'float16', 'bfloat16'" in run(folder / "facts", folder / "facts.jsonl", "--dtype", "int8", ok=2).stderr
+    assert "--dtype" in run(folder / "facts", folder / "facts.jsonl", ok=2).stderr
+    stranger = tmp_path / "stranger.jsonl"
+    stranger.write_text('{"tokens": ["boat"], "answers": ["water"]}\n')
+    said = run(folder / "facts", stranger, "--dtype", "float16", ok=2).stderr
+    assert "in stranger.jsonl, sequence 0, token 0 is 'boat'" in said
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "d.npz", X=rng.standard_normal((60, 6, 4)), Y=rng.integers(0, 100, (60, 6)))
+    table = read_table(tmp_path / "d.npz")
+    save(tmp_path / "large", stored(table.X, table.Y))
+    said = run(tmp_path / "large", tmp_path / "d.npz", "--dtype", "float16", ok=2).stderr
+    assert "needs weights of magnitude at most 65504, the largest number of float16; the tensor " in said
+    assert "Use --dtype bfloat16" in said

@@ -1,0 +1,416 @@
+"""Texts by heart: every window, every distribution, every byte, by the network and by look-up alike."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from dataclasses import replace
+from functools import cache
+from math import gcd
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import onelayer
+from onelayer import HypothesisError, TextMemory, casting, load, load_text, memorize, memorize_text, save
+from onelayer.constructions import text as construction
+from onelayer.data import windows as data_windows
+from onelayer.data.answers import AnswerForm, read_answers
+from onelayer.data.sequences import read_sequences
+from onelayer.data.tokens import LETTERS, PairTokens, from_ranges, ranges
+from onelayer.model.forward import forward
+from onelayer.model.windows import find_windows
+from onelayer.recall import recall
+from onelayer.text import python_reference
+
+PASSAGE = python_reference().encode()[20_000:26_000]
+CONTEXTS = (3, 11, 32)
+
+
+@cache
+def model(context: int) -> TextMemory:
+    return memorize_text(PASSAGE, context)
+
+
+@cache
+def pairs() -> TextMemory:
+    return memorize_text(PASSAGE, 8, tokenizer="bpe", vocabulary_size=300)
+
+
+def counted(tokens, context: int, start: int) -> dict[tuple[int, ...], Counter[int]]:
+    """What follows each window, counted the plain way."""
+    full, found = [start] * context + [int(token) for token in tokens], defaultdict(Counter)
+    for i in range(len(full) - context):
+        found[tuple(full[i : i + context])][full[i + context]] += 1
+    return found
+
+
+def expected(counts: Counter[int], size: int) -> np.ndarray:
+    row = np.zeros(size)
+    for token, times in counts.items():
+        row[token] = times / counts.total()
+    return row.astype(np.float32)
+
+
+def arrays(found: dict[tuple[int, ...], Counter[int]], size: int) -> tuple[np.ndarray, np.ndarray]:
+    return np.array(list(found)), np.stack([expected(counts, size) for counts in found.values()])
+
+
+def look_up(m: TextMemory, windows: np.ndarray) -> np.ndarray:
+    return m.windows.distributions[[m.windows.next_class(window) for window in windows]]
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_every_window_gives_what_follows_it(context) -> None:
+    found = counted(PASSAGE, context, 256)
+    several = sum(len(counts) > 1 for counts in found.values())
+    m = model(context)
+    windows, wanted = arrays(found, 256)
+    assert (look_up(m, windows) == wanted).all()
+    assert (_coordinates(m, windows).min(axis=0) == 1).all()  # the ReLU after the bottleneck cuts nothing off
+    right = m.windows_right(PASSAGE)
+    assert right.perfect
+    assert (right.certain, right.ambiguous) == (len(found) - several, several)
+    ledger = m.memory.ledger
+    assert ledger["windows"] == len(PASSAGE)
+    assert (ledger["distinct"], ledger["ambiguous_windows"]) == (len(found), several)
+    mixed = {_reduced(counts) for counts in found.values() if len(counts) > 1}
+    assert ledger["distributions"] == 256 + len(mixed)
+    places = sum(counts.total() for counts in found.values() if len(counts) > 1)
+    assert ledger["ambiguous_places"] == places
+    assert ledger["parameters"] == m.memory.n_parameters
+    assert ledger["margin"] > 1
+
+
+def _reduced(counts: Counter[int]) -> tuple[tuple[int, int], ...]:
+    shared = gcd(*counts.values())
+    return tuple(sorted((token, times // shared) for token, times in counts.items()))
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_the_dense_network_says_the_same_to_the_bit(context) -> None:
+    found = counted(PASSAGE, context, 256)
+    windows, wanted = arrays(found, 256)
+    several = np.flatnonzero([len(counts) > 1 for counts in found.values()])[:40]
+    some = np.unique(np.concatenate([np.arange(0, len(windows), 97), several]))
+    m = model(context)
+    dense = forward(m.memory.transformer, windows[some])[:, -1]
+    assert dense.dtype == np.float32
+    assert dense.tobytes() == wanted[some].tobytes() == look_up(m, windows[some]).tobytes()
+    assert (m.memory.predict(windows[some]) == wanted[some]).all()
+    assert recall(m.memory, windows[some], wanted[some].astype(np.float64)).perfect
+
+
+@pytest.mark.parametrize(("length", "context"), [(200, 16), (200, 7), (6000, 32)])
+def test_unknown_windows_are_answered_as_the_dense_network_does(length, context) -> None:
+    """They mean nothing, but they are lattice points too, and none of those is on a ramp."""
+    m = model(context) if length == len(PASSAGE) else memorize_text(PASSAGE[:length], context)
+    windows = np.random.default_rng(0).integers(0, 257, (150, context))
+    given = look_up(m, windows)
+    assert given.tobytes() == forward(m.memory.transformer, windows)[:, -1].tobytes()
+    classes = m.windows.look_up(_coordinates(m, windows))
+    assert (m.windows.distributions[classes] == given).all()
+    assert len(np.unique(classes)) > 10
+
+
+def _coordinates(m: TextMemory, windows: np.ndarray) -> np.ndarray:
+    w = m.windows
+    return w.codes[np.arange(w.context), windows].sum(axis=1) + w.offset
+
+
+def test_wrong_windows_are_seen() -> None:
+    m = model(32)
+    changed = bytearray(PASSAGE)
+    changed[3000] = ord("~")
+    right = m.windows_right(bytes(changed))
+    assert not right.perfect
+    assert 0 < right.certain - right.certain_right <= 34  # the change, and the windows that hold it
+    assert right.first_wrong == "the window before token 3000"
+    entries = tuple(table + (i == 0) for i, table in enumerate(m.windows.entries))
+    broken = TextMemory(m.memory, m.tokens)
+    broken.__dict__["windows"] = replace(m.windows, entries=entries)
+    assert broken.windows_right(PASSAGE).certain_right == 0
+
+
+def _certain_stretch(tokens, context: int) -> tuple[int, int]:
+    """The longest stretch of the text in which every window has one continuation: start and length."""
+    found, full = counted(tokens, context, -1), [-1] * context + [int(token) for token in tokens]
+    best, run = (0, 0), 0
+    for i in range(len(tokens)):
+        run = run + 1 if len(found[tuple(full[i : i + context])]) == 1 else 0
+        best = max(best, (run, i))
+    return best[1] - best[0] + 1, best[0]
+
+
+def test_a_passage_is_recited() -> None:
+    m = model(32)
+    start, length = _certain_stretch(PASSAGE, 32)
+    assert length > 500
+    begin = max(start, 32)
+    prompt, wanted = PASSAGE[:begin], PASSAGE[begin : start + length]
+    assert m.generate(prompt, len(wanted)) == wanted
+    assert m.generate(prompt[-32:], len(wanted)) == wanted  # only a window of it is looked at
+    assert m.generate(prompt.decode(), len(wanted)) == wanted
+    assert b"".join(m.stream(prompt, 9)) == wanted[:9]
+    assert next(m.stream(prompt, 9)) == wanted[:1]
+    assert m.generate(prompt, len(wanted), sampled=True, seed=3) == wanted  # nothing to choose from
+    assert m.generate(b"", 20) == PASSAGE[:20]
+    assert m.generate(PASSAGE[:5], 20) == PASSAGE[5:25]
+    assert m.generate(prompt, 0) == b""
+
+
+def test_the_likeliest_is_taken_or_tokens_are_drawn() -> None:
+    m = memorize_text("xa xb xa xa xc ", 1)
+    probabilities = m.next_distribution("x")
+    assert {chr(i): float(probabilities[i]) for i in np.flatnonzero(probabilities)} == {
+        "a": float(np.float32(0.6)),
+        "b": float(np.float32(0.2)),
+        "c": float(np.float32(0.2)),
+    }
+    assert m.generate("x", 4) == b"a xa"
+    drawn = Counter(m.generate("x", 1, sampled=True, seed=seed) for seed in range(500))
+    assert set(drawn) == {b"a", b"b", b"c"}
+    assert abs(drawn[b"a"] - 300) < 50
+    assert m.generate("x", 40, sampled=True, seed=5) == m.generate("x", 40, sampled=True, seed=5)
+    assert m.generate("x", 40, sampled=True, seed=5) != m.generate("x", 40, sampled=True, seed=6)
+    assert memorize_text("ba bc ", 1).generate("b", 1) == b"a"  # of equals the smallest
+
+
+@settings(max_examples=40)
+@given(
+    st.integers(1, 4).flatmap(lambda size: st.lists(st.integers(0, size - 1), min_size=2, max_size=60)),
+    st.integers(1, 9),
+    st.integers(0, 3),
+    st.integers(0, 252),
+)
+def test_any_small_text(tokens, context, seed, lowest) -> None:
+    text = bytes(lowest + token for token in tokens)
+    m = memorize_text(text, context, seed)
+    windows, wanted = arrays(counted(text, context, 256), 256)
+    assert (look_up(m, windows) == wanted).all()
+    assert forward(m.memory.transformer, windows)[:, -1].tobytes() == wanted.tobytes()
+    assert m.windows_right(text).perfect
+
+
+def test_exports_give_the_same_probabilities(tmp_path) -> None:
+    import onnxruntime
+    import torch
+
+    windows, wanted = arrays(counted(PASSAGE, 3, 256), 256)
+    some = np.arange(0, len(windows), 23)
+    memory = model(3).memory
+    with torch.inference_mode():
+        given = onelayer.to_torch(memory)(torch.from_numpy(windows[some])).numpy()[:, -1]
+    assert given.tobytes() == wanted[some].tobytes()
+    session = onnxruntime.InferenceSession(onelayer.to_onnx(memory, tmp_path / "text.onnx"))
+    asked = {"tokens": windows[some], "lengths": np.full(len(some), 3)}
+    assert session.run(["outputs"], asked)[0][:, -1].tobytes() == wanted[some].tobytes()
+
+
+def test_saved_and_read_again(tmp_path) -> None:
+    for m in (model(32), pairs()):
+        save(tmp_path / "model", m.memory)
+        again = load_text(tmp_path / "model")
+        assert again.tokens == m.tokens
+        assert again.memory.ledger == m.memory.ledger
+        assert again.memory.form == m.memory.form
+        assert again.memory.transformer.attention.causal
+        assert again.windows_right(PASSAGE) == m.windows_right(PASSAGE)
+        assert again.generate(PASSAGE[:100], 50) == m.generate(PASSAGE[:100], 50)
+        assert repr(again) == repr(m)
+    assert "at the last token" in repr(load(tmp_path / "model"))
+
+
+def test_same_seed_same_weights() -> None:
+    def weights(seed: int) -> bytes:
+        tensors = memorize_text(PASSAGE[:700], 9, seed).memory.transformer.tensors()
+        return b"".join(array.tobytes() for _, array in tensors)
+
+    assert weights(1) == weights(1) != weights(2)
+
+
+def test_byte_pairs() -> None:
+    m = pairs()
+    ids = m.encode(PASSAGE)
+    assert m.decode(ids) == PASSAGE
+    assert len(ids) < 0.8 * len(PASSAGE)
+    assert m.tokens.size == 300 == m.memory.form.width
+    assert len(m.tokens.words) == len(set(m.tokens.words))
+    assert m.decode(m.encode("naïve ☃\x00")) == "naïve ☃\x00".encode()
+    found = counted(ids, 8, 300)
+    windows, wanted = arrays(found, 300)
+    assert (look_up(m, windows) == wanted).all()
+    assert m.windows_right(PASSAGE).perfect
+    start, length = _certain_stretch(ids, 8)
+    begin = max(start, 8)
+    wanted_ids = ids[begin : start + length]
+    assert len(wanted_ids) > 50
+    assert list(m.stream_ids(ids[:begin], len(wanted_ids))) == wanted_ids.tolist()
+    assert m.generate(ids[begin - 8 : begin], len(wanted_ids)) == m.decode(wanted_ids)
+    assert memorize_text("abc abd abe", 2, tokenizer="bpe").tokens.size < 270  # no more pairs than there are
+
+
+def test_a_word_merged_in_two_ways_is_one_token() -> None:
+    letters = PairTokens(()).words
+    a, b, c = (letters.index(letter) for letter in "abc")
+    tokens = PairTokens(((a, b), (256, c), (b, c), (a, 258)))
+    assert tokens.words[256:] == ("ab", "abc", "bc")
+    assert [tokens.piece(i) for i in range(256, tokens.size)] == [b"ab", b"abc", b"bc"]
+
+
+def test_letters_are_those_of_byte_level_tokenizers() -> None:
+    from tokenizers.pre_tokenizers import ByteLevel
+
+    assert set(LETTERS.values()) == set(ByteLevel.alphabet())
+    assert len(LETTERS) == len(set(LETTERS.values())) == 256
+    for text in ("é", " ", "\n", "\x7f", "\xad"):
+        ((letters, _),) = ByteLevel(add_prefix_space=False, use_regex=False).pre_tokenize_str(text)
+        assert letters == "".join(LETTERS[b] for b in text.encode())
+
+
+def test_without_the_extra_bytes_still_work() -> None:
+    program = (
+        "import sys; sys.modules['tokenizers'] = None\n"
+        "import onelayer\n"
+        "assert onelayer.memorize_text('abcd', 2).generate('ab', 2) == b'cd'\n"
+        "try: onelayer.memorize_text('abcd', 2, tokenizer='bpe')\n"
+        "except ImportError as error: assert 'onelayer[text]' in str(error)\n"
+        "else: raise AssertionError('no error')\n"
+    )
+    subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((b"",), "the text is empty"),
+        (("x",), "the text has 1"),
+        ((["x", "y"],), "it is list"),
+        (("xyz", 0), "context=0"),
+        (("xyz", True), "context=True"),
+        (("xyz", 391), "Use a context of at most 390"),
+        (("xyz", 1 << 20), "Use a context of at most 390"),
+        (("xyz", 4, -1), "seed=-1"),
+        (("xyz", 4, 0, {"tokenizer": "words"}), "tokenizer='words'"),
+        (("xyz", 4, 0, {"vocabulary_size": 300}), 'Use tokenizer="bpe"'),
+        (("xyz", 4, 0, {"tokenizer": "bpe", "vocabulary_size": 256}), "vocabulary_size=256"),
+        ((b"\xff\xfe", 4, 0, {"tokenizer": "bpe"}), "byte 0 is not"),
+    ],
+)
+def test_refusals(arguments, said) -> None:
+    keywords = arguments[3] if len(arguments) > 3 else {}
+    with pytest.raises(HypothesisError, match=said):
+        memorize_text(*arguments[:3], **keywords)
+
+
+def test_the_longest_context_works() -> None:
+    assert memorize_text(PASSAGE[:500], 390).windows_right(PASSAGE[:500]).perfect
+
+
+def test_prompts_are_refused_for_tokens_that_the_text_has_not() -> None:
+    m = memorize_text("abcd abd", 2)
+    with pytest.raises(HypothesisError, match=r"token 1 of the prompt has the id 122 \(b'z'\)"):
+        m.generate("az", 1)
+    with pytest.raises(HypothesisError, match="has the id 256, which does not"):
+        m.generate([97, 256], 1)
+    assert m.generate("zzab", 1) == m.generate("ab", 1)  # out of reach
+    with pytest.raises(HypothesisError, match="length=-1"):
+        m.generate("ab", -1)
+    with pytest.raises(HypothesisError, match="seed=-1"):
+        m.generate("ab", 1, sampled=True, seed=-1)
+
+
+def test_too_many_distributions_are_refused(monkeypatch) -> None:
+    monkeypatch.setattr(data_windows, "MOST_NUMBERS", 256 * 257)
+    memorize_text("ab ab ac", 1)
+    with pytest.raises(HypothesisError, match="3 mixed distributions and 256 tokens take 66,304"):
+        memorize_text("ab ab ac xa xb", 1)
+
+
+def test_codes_that_collide_are_drawn_again(monkeypatch) -> None:
+    said = iter([False, True])
+    monkeypatch.setattr(construction, "_all_different", lambda _: next(said))
+    assert memorize_text("abcd abd", 2).memory.ledger["attempts"] == 2
+    monkeypatch.setattr(construction, "_all_different", lambda _: False)
+    with pytest.raises(HypothesisError, match="none of 12 draws"):
+        memorize_text("abcd abd", 2)
+    monkeypatch.undo()
+    assert not construction._all_different(np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]]))
+    assert construction._all_different(np.array([[1.0, 2.0], [2.0, 1.0], [1.0, 3.0]]))
+
+
+def test_hashes_that_collide_are_drawn_again(monkeypatch) -> None:
+    """Windows of equal hashes are compared, so a bad hash costs time and no more."""
+
+    class Constant:
+        def integers(self, low, high, size, dtype):  # noqa: ARG002
+            return np.zeros(size, dtype)
+
+    plain = np.random.default_rng
+    stream = data_windows.padded(np.frombuffer(b"abcab", np.uint8).astype(np.int64), 2, 256)
+    wanted = data_windows.same_windows(stream, 2)
+    monkeypatch.setattr(np.random, "default_rng", lambda seed: plain(seed) if seed else Constant())
+    for a, b in zip(data_windows.same_windows(stream, 2), wanted, strict=True):
+        assert (a == b).all()
+    assert wanted[0].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_other_models_are_no_texts() -> None:
+    with pytest.raises(HypothesisError, match="made"):
+        TextMemory.of(memorize([["a", "b"]], [[1, 2]]))
+    memory = model(3).memory
+    with pytest.raises(HypothesisError, match="its tokenizer"):
+        TextMemory.of(replace(memory, form=replace(memory.form, components=3)))
+    uncausal = replace(memory.transformer, attention=replace(memory.transformer.attention, causal=False))
+    assert find_windows(uncausal) is None
+    with pytest.raises(HypothesisError, match="its layers"):
+        _ = TextMemory.of(replace(memory, transformer=uncausal)).windows
+
+
+def test_answers_at_the_last_token(monkeypatch) -> None:
+    form = AnswerForm("last", None, None, ragged=False)
+    outputs = np.arange(6.0).reshape(2, 3, 1)
+    assert form.decode(outputs, None).tolist() == [2.0, 5.0]
+    assert form.decode(outputs, np.array([1, 2])).tolist() == [0.0, 4.0]
+    sequences = read_sequences([["a", "b"], ["b", "a"]])
+    answers = read_answers([[0.0, 1.0], [1.0, 0.0]], sequences, "last")  # vectors, although as many as tokens
+    assert (answers.form.scope, answers.form.components) == ("last", 2)
+    memory = model(3).memory
+    windows, wanted = arrays(counted(PASSAGE, 3, 256), 256)
+    asked = []
+    monkeypatch.setattr(casting, "half_outputs", lambda *given: asked.append(given[4:]) or wanted[:50])
+    assert casting.cast(memory, "bfloat16", windows[:50], wanted[:50].astype(np.float64)).asked == 50
+    (at,) = asked
+    assert at[0].tolist() == list(range(50))
+    assert (at[1] == 2).all()
+    wrong = wanted[:50].astype(np.float64)
+    wrong[7] = np.roll(wrong[7], 1)
+    assert recall(memory, windows[:50], wrong).first_wrong == "sequence 7"
+
+
+def test_ranges_of_ids() -> None:
+    assert ranges([5, 3, 4, 9, 0]) == "0,3-5,9"
+    assert np.flatnonzero(from_ranges("0,3-5,9", 12)).tolist() == [0, 3, 4, 5, 9]
+
+
+@pytest.mark.slow
+def test_the_language_reference_by_heart() -> None:
+    text = python_reference().encode()
+    m = memorize_text(text)
+    assert m.memory.ledger["context"] == 128
+    right = m.windows_right(text)
+    assert right.perfect
+    assert right.certain > 300_000
+    certain = np.ones(len(text), bool)
+    windows = data_windows.read_windows(m.encode(text), 128, 256)
+    certain[windows.ambiguous[windows.group]] = False
+    edges = np.flatnonzero(~certain)
+    start = int(edges[np.argmax(np.diff(edges))]) + 200  # inside the longest stretch without a choice
+    assert certain[start : start + 2128].all()
+    assert m.generate(text[start : start + 128], 2000) == text[start + 128 : start + 2128]
+    some = np.unique(np.linspace(0, len(text) - 1, 40).astype(int))
+    dense = forward(m.memory.transformer, windows.rows(some))[:, -1]
+    assert dense.tobytes() == windows.distributions[windows.answers[windows.group[some]]].tobytes()

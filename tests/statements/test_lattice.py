@@ -1,0 +1,99 @@
+"""Whole-number contexts: what the layers compute is what the construction says, up to the radius it states."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onelayer import HypothesisError
+from onelayer.constructions.contexts import lattice
+from onelayer.constructions.contexts.quantiser import quantise
+from onelayer.constructions.contexts.stream import open_stream
+from onelayer.data.sequences import read_sequences
+from onelayer.model import Transformer
+from onelayer.model.forward import apply_stack, forward
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+def coordinates(X, lengths=None, *, positions=False, per_sequence=False, seed=0, dtype="float32"):
+    """What the network computes for every sample, and what the construction says."""
+    sequences = read_sequences(X, lengths)
+    stream = open_stream(sequences, np.dtype(dtype), positions)
+    c = lattice.construct(sequences, stream, 6, seed, 0, per_sequence)
+    model = Transformer(c.attention, c.embedding, c.feedforward, (c.bottleneck,), c.channels)
+    out = forward(model, sequences.tokens, sequences.lengths)
+    valid = sequences.valid()
+    flat = out[:, 0] if per_sequence else out.reshape(-1, 6) if valid is None else out[valid]
+    return flat, c
+
+
+@pytest.mark.parametrize("positions", [False, True])
+@pytest.mark.parametrize("per_sequence", [False, True])
+@pytest.mark.parametrize("kind", ["reals", "ids", "ragged reals", "ragged ids"])
+def test_the_network_computes_the_stated_coordinates(rng, kind, per_sequence, positions) -> None:
+    N, n = 200, 7
+    X = rng.integers(0, 30, (N, n)) if "ids" in kind else rng.standard_normal((N, n, 3)).astype(np.float32)
+    lengths = rng.integers(1, n + 1, N) if "ragged" in kind else None
+    computed, c = coordinates(X, lengths, positions=positions, per_sequence=per_sequence)
+    assert np.abs(computed - c.coordinates).max() <= c.radius
+    assert 4 * c.radius < (1.0 if lengths is None else 1.0 / n)
+    if lengths is None:
+        np.testing.assert_array_equal(c.coordinates, np.rint(c.coordinates))
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.integers(2, 5))
+def test_equal_companies_meet_and_different_ones_part(seed, n, vocabulary) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, vocabulary, (30, n))
+    _, c = coordinates(X, seed=seed % 7)
+    keys = {}
+    for row, y in zip(
+        ((int(t), tuple(sorted(x))) for x in X.tolist() for t in x), c.coordinates.tolist(), strict=True
+    ):
+        assert keys.setdefault(row, tuple(y)) == tuple(y)
+    assert len(set(keys.values())) == len(keys)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 5), st.integers(2, 4))
+def test_with_positions_all_sequences_part(seed, n, vocabulary) -> None:
+    rng = np.random.default_rng(seed)
+    X = np.unique(rng.integers(0, vocabulary, (25, n)), axis=0)
+    _, c = coordinates(X, positions=True, per_sequence=True, seed=seed % 7)
+    assert len(np.unique(c.coordinates, axis=0)) == len(X)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 300), st.integers(2, 9))
+def test_steps_are_zero_or_one_on_the_data(seed, T, levels) -> None:
+    rng = np.random.default_rng(seed)
+    tokens = rng.standard_normal((T, 2)).astype(np.float32) * np.float32(10.0 ** rng.integers(-3, 4))
+    tokens[rng.random((T, 2)) < 0.3] = tokens[0, 0]  # values that repeat
+    q = quantise(tokens, min(levels, T), np.dtype("float32"))
+    if q.count == 0:
+        assert all(np.ptp(np.sort(tokens[:, i])) < 1e-4 * np.abs(tokens).max() or T == 1 for i in range(2)) or T < 3
+        return
+    units, steps = q.layers(0)
+    found = np.maximum(apply_stack((units, steps), tokens), 0)
+    assert set(np.unique(found)) <= {0.0, 1.0}
+    exact = tokens[:, q.component].astype(np.float64) >= q.start + 1.0 / q.slope
+    np.testing.assert_array_equal(found == 1.0, exact)
+
+
+def test_sequences_too_long_for_the_dtype_are_refused() -> None:
+    with pytest.raises(HypothesisError, match="4000 places leave"):
+        lattice.code_bits(4000, np.dtype("float32"), False, 1.0)
+    assert lattice.code_bits(4000, np.dtype("float64"), False, 1.0) == lattice.MOST_BITS
+
+
+def test_the_room_for_rounding_does_not_shrink_with_the_data(rng) -> None:
+    margins = []
+    for N in (20, 2000):
+        _, c = coordinates(rng.standard_normal((N, 4, 5)).astype(np.float32))
+        margins.append(0.5 / c.radius)
+    assert min(margins) > 2
+    assert margins[1] > 0.8 * margins[0]
