@@ -233,3 +233,41 @@ def _exact() -> Iterator[Counterexample]:
     model |= {"readout.2.bias": [1], "readout.3.weight": [[5]], "readout.3.bias": [0]}
     b = bundle("float64", model, np.ones((1, 1, 2)), [5], claim("memorizes", "real", eps=0))
     yield Counterexample("a unit that is always on", "its edge is at -2^1100; the answer is 0", b)
+    yield from _far_away()
+
+
+def _far_away() -> Iterator[Counterexample]:
+    """Numbers near the ends of the range, met by cells and by exact sums."""
+    cell = _trapezoid("readout", 1, 1, -4, 1, 0.25, 5)
+    wide = {"readout.0.weight": np.diag([1, 2.0**100]), "readout.0.bias": [0, 0]}
+    wide |= cell | {"readout.1.weight": np.concatenate([cell["readout.1.weight"], np.zeros((1, 2))])}
+    b = bundle("float32", wide, [[[1, 2.0**100]]], [5], claim("memorizes", "float32", eps=0))
+    yield Counterexample("a coordinate that no cell reads", "it is infinite, and the units NaN", b)
+    slopes, biases = np.zeros((1, 512)), np.zeros(512)
+    slopes[0, :256], slopes[0, 256], biases[256] = 1, -1, 1
+    model = COPY | {"readout.1.weight": slopes, "readout.1.bias": biases}
+    model |= {"readout.2.weight": np.full((2, 256, 1), -1), "readout.2.bias": [1, 1]}
+    model |= {"readout.3.weight": [[3], [5]], "readout.3.bias": [0]}
+    b = bundle("float32", model, [[[2.0**121]]], [5], claim("memorizes", "float32", eps=0))
+    yield Counterexample("many units along one coordinate", "256 times 2^121 is infinite in float32", b)
+    tiny, huge = 2.0**-600, 2.0**600
+    carry = {"readout.1.weight": [[1, -1, 1, 0]], "readout.1.bias": [-4, 0.25, 0, 0], "readout.2.bias": [1, 0]}
+    carry |= {"readout.2.weight": [[[-1], [-1]], [[tiny], [0]]], "readout.3.weight": [[0], [tiny]]}
+    carry |= {"readout.3.bias": [0], "readout.4.weight": [[huge]], "readout.4.bias": [0]}
+    carry |= {"readout.5.weight": [[huge]], "readout.5.bias": [0]}
+    b = bundle("float64", COPY | carry, [[[1]]], [0], claim("memorizes", "real", eps=0))
+    yield Counterexample("a carried product below all floats", "the answer is 1", b)
+    chain = {
+        "readout.0.weight": [[tiny]],
+        "readout.0.bias": [0],
+        "readout.1.weight": [[huge]],
+        "readout.1.bias": [0],
+    }
+    chain |= {
+        "readout.2.weight": [[1]],
+        "readout.2.bias": [-1],
+        "readout.3.weight": [[huge]],
+        "readout.3.bias": [0],
+    }
+    b = bundle("float64", chain, [[[1]]], [0], claim("robust", "real", radius=tiny, eps=0))
+    yield Counterexample("a radius below all floats", "at 1 + 2^-600 the answer is 1", b)

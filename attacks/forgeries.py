@@ -118,7 +118,7 @@ def _text(base: Bundle) -> Iterator[Forgery]:
         yield _malformed(
             f"{field} {value}", "unknown version", gate, lambda b, f=field, v=value: b.certificate.update({f: v})
         )
-    for field, value in (("causal", True), ("causal", 0), ("attention", "hardmax"), ("template", "two-layer/1")):
+    for field, value in (("causal", "true"), ("causal", 0), ("attention", "hardmax"), ("template", "two-layer/1")):
         yield _malformed(
             f"graph {field} {value}",
             "another graph",

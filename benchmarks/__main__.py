@@ -8,14 +8,28 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import build, checker, facts, identity, readme, recall, statements, throughput, training
+from benchmarks import (
+    build,
+    checker,
+    facts,
+    float32,
+    identity,
+    memory,
+    readme,
+    recall,
+    statements,
+    throughput,
+    training,
+)
 
 ALL = {
     "recall": recall.run,
     "build": build.run,
+    "memory": memory.run,
     "statements": statements.run,
     "checker": checker.run,
     "identity": identity.run,
+    "float32": float32.run,
     "throughput": throughput.run,
     "facts": facts.run,
     "training": training.run,

@@ -46,8 +46,9 @@ class Memory:
     def predict(self, X: Any, lengths: Any = None, *, path: Path = "auto") -> Any:
         """Answers for sequences, stored or not, in the form in which Y was given.
 
-        An input that is not stored gets the answer of the stored context whose coordinate is nearest (rank 1), or
-        0, the first class, when it lies outside every stored box (higher ranks). Entries at padding mean nothing.
+        An input that is not stored gets the default, if one was given, but for a small share of false hits. Without
+        one it gets the answer of the stored context whose coordinate is nearest (rank 1); 0, the first class, when
+        it lies outside every stored box; any class at all with retrieval. Entries at padding mean nothing.
         ``path`` chooses between the dense network and a search that gives the same answers; "auto" searches
         where it can.
         """

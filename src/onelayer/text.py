@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from onelayer.certify.certificate import Certificate, certify_data
 from onelayer.constructions import text as construction
 from onelayer.data.tokens import BYTES, ByteTokens, PairTokens, Text, Tokens, from_ranges, learn_pairs, ranges
 from onelayer.data.windows import padded, read_windows
@@ -219,6 +220,17 @@ class TextMemory:
         return TextRecall(
             int((~several).sum()), int(right[~several].sum()), int(several.sum()), int(right[several].sum()), first
         )
+
+    def certify(self, text: Text) -> Certificate:
+        """Ask the checker to prove, for every window of the text, the distribution of what follows it."""
+        wanted = read_windows(self.tokens.encode(text), self.context, self.tokens.size)
+        data = {
+            "stream": np.ascontiguousarray(wanted.stream[:-1]),
+            "window": np.array([self.context]),
+            "answers": np.asarray(wanted.distributions, np.float64),
+            "which": np.asarray(wanted.answers[wanted.group], np.int64),
+        }
+        return certify_data(self.memory, data)
 
     def _follow(self, window: Array, length: int, sampled: bool, seed: int) -> Iterator[int]:
         n, model = self.context, self.windows

@@ -72,6 +72,9 @@ def check(
         return {"result": "MALFORMED", "gate": error.gate, "why": str(error), "claims": []}
     except OSError as error:
         return {"result": "UNFIT", "gate": getattr(error, "gate", "probe"), "why": str(error), "claims": []}
+    except Exception as error:  # a traceback would exit with 1, the code of NOT VERIFIED
+        why = f"{type(error).__name__}: {error}"
+        return {"result": "UNFIT", "gate": "unforeseen", "why": why, "claims": []}
     outcomes = {entry["outcome"] for entry in listed}
     result = "NOT VERIFIED" if "refuted" in outcomes else "UNKNOWN" if "undecided" in outcomes else "VERIFIED"
     return {"result": result, "gate": "", "why": "", "claims": listed}
@@ -82,7 +85,7 @@ def parse(folder: Path) -> tuple[Network, Data, list[Claim]]:
     try:
         certificate, weights, tensors = read_folder(folder)
         _check_constants(certificate)
-        network = build(weights)
+        network = build(weights, certificate["graph"]["causal"])
         claims = [read_claim(entry, f"claims[{i}]") for i, entry in enumerate(certificate["claims"])]
         return network, read_data(tensors, network), claims
     except Malformed:
@@ -93,9 +96,10 @@ def parse(folder: Path) -> tuple[Network, Data, list[Claim]]:
 
 def decide(claim: Claim, judge: Judge, arb: Engine | None, options: Options) -> tuple[str, Verdict]:
     """The verdict on a claim, and whose it is: "numpy", "arb" or "both"."""
-    if arb is None or claim.arith.name != "real":
+    apart = claim.scope == "last" or claim.type == "rejects" or judge.network.causal
+    if arb is None or claim.arith.name != "real" or apart:
         verdict = judge.judge(claim)
-        alone = "" if arb is None else " (Arb judges real arithmetic only)"
+        alone = "" if arb is None else " (Arb judges stored answers in real arithmetic only, and nothing causal)"
         return "numpy", replace(verdict, why=verdict.why + alone)
     if options.engine == "arb":
         judge.fits(claim)
@@ -104,7 +108,7 @@ def decide(claim: Claim, judge: Judge, arb: Engine | None, options: Options) -> 
     if options.engine == "numpy":
         return ("arb", arb.judge(claim)) if first.outcome == "undecided" else ("numpy", first)
     second = arb.judge(claim)
-    t = judge.samples(claim.arith, claim.numbers.get("radius", 0.0)).t
+    t = judge.samples(claim.arith, claim.scope, claim.numbers.get("radius", 0.0)).t
     arb.agree(claim, t.m, t.r, first, second)
     if first.outcome == second.outcome:
         return "both", first
@@ -131,7 +135,7 @@ def _check_constants(certificate: dict[str, Any]) -> None:
         raise Malformed("format", f"unknown format {certificate['format']!r:.40}")
     fields(certificate["graph"], {"template", "attention", "causal"}, "graph")
     graph = certificate["graph"]
-    if (graph["template"], graph["attention"]) != ("one-layer/1", "softmax") or graph["causal"] is not False:
+    if (graph["template"], graph["attention"]) != ("one-layer/1", "softmax") or type(graph["causal"]) is not bool:
         raise Malformed("graph", f"unknown graph {graph}")
     if certificate["profile"] != "ieee-any-order/1":
         raise Malformed("profile", f"unknown profile {certificate['profile']!r:.40}")

@@ -90,7 +90,7 @@ class Engine:
         self.levels = [bits, *(b for b in (4 * bits, 16 * bits, 64 * bits) if b <= MOST_BITS)]
         self.valid = np.arange(data.tokens.shape[1]) < data.lengths[:, None]
         self.i, self.k = np.nonzero(self.valid)
-        self.answers = np.arange(len(self.i)) if len(data.answers) == len(self.i) else self.i
+        self.answers = data.which if len(data.which) == len(self.i) else data.which[self.i]
         self.dense = sum(Stack(network.tensors, *stack).work for stack in (("feedforward", 0), ("readout", 1)))
         self.left = MOST_WORK
         self._bounds: dict[float, Array] = {}

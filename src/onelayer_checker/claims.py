@@ -15,7 +15,7 @@ from onelayer_checker.layers import run_stack
 from onelayer_checker.network import BLOCK, Network
 
 Outcome = Literal["proved", "refuted", "undecided"]
-FIELDS = {"memorizes": {"eps"}, "separated": {"r", "delta"}, "robust": {"radius", "eps"}}
+FIELDS = {"memorizes": {"eps"}, "separated": {"r", "delta"}, "robust": {"radius", "eps"}, "rejects": {"eps"}}
 Progress = Callable[[int, int], None]
 
 
@@ -44,6 +44,8 @@ class Data:
     tokens: Array
     lengths: Array
     answers: Array
+    which: Array  # the row of answers that each sample has
+    strangers: Data | None = None  # sequences that are not stored, and the default as their only answer
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ def read_claim(entry: Any, where: str) -> Claim:
         raise Malformed("claim", f"{where} has the unknown type {kind!r:.40}")
     fields(entry, {"type", "arith", "scope"} | FIELDS[kind], where)
     known = isinstance(entry["arith"], str) and entry["arith"] in ARITHMETICS
-    if not known or entry["scope"] not in ("token", "sequence"):
+    if not known or entry["scope"] not in ("token", "sequence", "last"):
         raise Malformed("claim", f"{where} has arith {entry['arith']!r:.20} and scope {entry['scope']!r:.20}")
     numbers = {name: real(entry[name], f"{where}.{name}") for name in sorted(FIELDS[kind])}
     if any(value < 0 for value in numbers.values()) or numbers.get("delta", 1.0) == 0:
@@ -74,22 +76,53 @@ def read_claim(entry: Any, where: str) -> Claim:
 
 def read_data(tensors: dict[str, Array], network: Network) -> Data:
     """Check the data against the specification and against the network."""
-    if not {"tokens", "answers"} <= set(tensors) <= {"tokens", "answers", "lengths"}:
-        raise Malformed("data", f"data must hold tokens, answers and perhaps lengths, holds {sorted(tensors)}")
-    tokens, answers, table = tensors["tokens"], tensors["answers"], network.tensors.get("embedding.table")
+    tokens, rest = _tokens(tensors)
+    answers, table = tensors.get("answers"), network.tensors.get("embedding.table")
+    optional = {"lengths", "which", "strangers", "default"}
+    if answers is None or not set(rest) <= {"answers"} | optional or ("strangers" in rest) != ("default" in rest):
+        raise Malformed(
+            "data", f"data must hold tokens (or stream and window) and answers, holds {sorted(tensors)}"
+        )
     if 0 in tokens.shape or 0 in answers.shape or answers.ndim != 2 or answers.dtype != np.float64:
         raise Malformed("data", f"tokens have shape {tokens.shape}, answers {answers.shape} of {answers.dtype}")
+    N, n = tokens.shape[:2]
+    lengths = _whole(rest.get("lengths", np.full(N, n, np.int64)), (N,), 1, n, "lengths")
+    which = rest.get("which", np.arange(len(answers)))
+    which = _whole(which, (which.size,), 0, len(answers) - 1, "which")
+    if network.readout.layers[-1].bias.shape != answers.shape[1:]:
+        raise Malformed("data", f"answers have {answers.shape[1]} components, the network gives another number")
+    strangers = None
+    for part in [tokens] + [rest[name] for name in ("strangers",) if name in rest]:
+        _check_tokens(part, network)
+        if table is not None and (part.min() < 0 or part.max() >= len(table)):
+            raise Malformed("data", f"a token id is outside the table of {len(table)}")
+    if "strangers" in rest:
+        unknown, default = rest["strangers"], rest["default"]
+        if unknown.dtype != tokens.dtype or default.shape != answers.shape[1:] or default.dtype != np.float64:
+            raise Malformed("data", "strangers must be like tokens, and the default like an answer")
+        full = np.full(len(unknown), unknown.shape[1], np.int64)
+        strangers = Data(unknown, full, default[None], np.zeros(0, np.int64))
+    return Data(tokens, lengths, answers, which, strangers)
+
+
+def _tokens(tensors: dict[str, Array]) -> tuple[Array, dict[str, Array]]:
+    """The sequences, which may be given as the windows of a stream, and the other tensors."""
+    rest = dict(tensors)
+    if "tokens" in rest:
+        return rest.pop("tokens"), rest
+    stream, window = rest.pop("stream", np.zeros(0)), rest.pop("window", np.zeros(0))
+    fits = stream.dtype == window.dtype == np.int64 and stream.ndim == 1 and window.shape == (1,)
+    if not fits or not 1 <= window[0] <= len(stream):
+        raise Malformed("data", "there must be tokens, or a stream of ids and the size of a window of it")
+    return np.lib.stride_tricks.sliding_window_view(stream, int(window[0])), rest
+
+
+def _check_tokens(tokens: Array, network: Network) -> None:
+    table, positions = (network.tensors.get(f"embedding.{name}") for name in ("table", "positions"))
     if (table is not None) != (tokens.dtype == np.int64) or tokens.ndim != (2 if table is not None else 3):
         raise Malformed("data", "token ids go with a table, real tokens without one")
-    if table is not None and (tokens.min() < 0 or tokens.max() >= len(table)):
-        raise Malformed("data", f"a token id is outside the table of {len(table)}")
-    N, n = tokens.shape[:2]
-    lengths = tensors.get("lengths", np.full(N, n, np.int64))
-    if lengths.dtype != np.int64 or lengths.shape != (N,) or lengths.min() < 1 or lengths.max() > n:
-        raise Malformed("data", f"lengths must be {N} whole numbers between 1 and {n}")
-    positions = network.tensors.get("embedding.positions")
-    if positions is not None and len(positions) < n:
-        raise Malformed("data", f"there are positions for {len(positions)} tokens, sequences have {n}")
+    if 0 in tokens.shape or (positions is not None and len(positions) < tokens.shape[1]):
+        raise Malformed("data", f"there are fewer positions than the {tokens.shape[1]} tokens of a sequence")
     first = network.tensors.get("embedding.lift")
     if first is not None:
         takes = len(first)
@@ -99,9 +132,12 @@ def read_data(tensors: dict[str, Array], network: Network) -> Data:
         takes = network.tensors["attention.W_Q"].shape[1]
     if table is None and tokens.shape[2] != takes:
         raise Malformed("data", f"tokens have {tokens.shape[2]} components, the network takes {takes}")
-    if network.readout.layers[-1].bias.shape != answers.shape[1:]:
-        raise Malformed("data", f"answers have {answers.shape[1]} components, the network gives another number")
-    return Data(tokens, lengths, answers)
+
+
+def _whole(a: Array, shape: tuple[int, ...], low: int, high: int, name: str) -> Array:
+    if a.dtype != np.int64 or a.shape != shape or a.min() < low or a.max() > high:
+        raise Malformed("data", f"{name} must be {shape[0]} whole numbers between {low} and {high}")
+    return a
 
 
 @dataclass(frozen=True)
@@ -118,19 +154,22 @@ class Judge:
 
     def __init__(self, network: Network, data: Data, progress: Progress) -> None:
         self.network, self.data, self.progress = network, data, progress
-        self._samples: dict[tuple[str, float], Samples] = {}
+        self._samples: dict[tuple[str, float, bool], Samples] = {}
 
-    def samples(self, A: Arithmetic, radius: float = 0.0) -> Samples:
-        key = (A.name, radius)
+    def samples(self, A: Arithmetic, scope: str, radius: float = 0.0) -> Samples:
+        last = scope == "last"
+        key = (A.name, radius, last)
         if key not in self._samples:
-            valid = np.arange(self.data.tokens.shape[1]) < self.data.lengths[:, None]
+            N, n, lengths = len(self.data.tokens), self.data.tokens.shape[1], self.data.lengths
+            valid = np.ones((N, 1), bool) if last else np.arange(n) < lengths[:, None]
             m, r = [], []
-            for rows, t in self.network.coordinates(self.data.tokens, self.data.lengths, radius, A):
+            for rows, t in self.network.coordinates(self.data.tokens, lengths, radius, A, last):
                 m.append(t.m[valid[rows]])
                 r.append(t.r[valid[rows]])
-                self.progress(rows.stop, len(valid))
+                self.progress(rows.stop, N)
             i, k = np.nonzero(valid)
-            self._samples[key] = Samples(i, k, Ball(np.concatenate(m), np.concatenate(r)))
+            ball = Ball(np.concatenate(m), np.concatenate(r))
+            self._samples[key] = Samples(i, lengths - 1 if last else k, ball)
         return self._samples[key]
 
     def fits(self, claim: Claim) -> None:
@@ -139,17 +178,21 @@ class Judge:
         if claim.arith.name == "float32" and (self.network.dtype.itemsize != 4 or data.tokens.dtype == np.float64):
             raise Malformed("claim", "a float32 claim needs F32 weights and F32 tokens")
         wanted = int(data.lengths.sum()) if claim.scope == "token" else len(data.lengths)
-        if len(data.answers) != wanted:
-            raise Malformed(
-                "data", f"scope {claim.scope} needs {wanted} rows of answers, there are {len(data.answers)}"
-            )
+        if len(data.which) != wanted:
+            raise Malformed("data", f"scope {claim.scope} needs {wanted} answers, there are {len(data.which)}")
+        if claim.type == "rejects" and data.strangers is None:
+            raise Malformed("claim", "there are no strangers to reject")
         if claim.type == "robust" and data.tokens.dtype == np.int64:
             raise Malformed("claim", "robust is about real tokens")
 
     def judge(self, claim: Claim) -> Verdict:
         self.fits(claim)
         with np.errstate(all="ignore"):  # infinity and NaN are results here, and never satisfy a comparison
-            samples = self.samples(claim.arith, claim.numbers.get("radius", 0.0))
+            if claim.type == "rejects":
+                assert self.data.strangers is not None
+                unknown = Judge(self.network, self.data.strangers, self.progress)
+                return _memorizes(claim, self.network, unknown.data, unknown.samples(claim.arith, claim.scope))
+            samples = self.samples(claim.arith, claim.scope, claim.numbers.get("radius", 0.0))
             if claim.type == "separated":
                 return _separated(claim, self.network, self.data, samples)
             return _memorizes(claim, self.network, self.data, samples)
@@ -161,7 +204,7 @@ def _memorizes(claim: Claim, network: Network, data: Data, samples: Samples) -> 
     for start in range(0, len(samples.i), step):
         rows = slice(start, start + step)
         i, k, t = samples.i[rows], samples.k[rows], samples.t[rows]
-        wanted = data.answers[rows if claim.scope == "token" else i]
+        wanted = data.answers[data.which[rows if claim.scope == "token" else i] if data.which.size else [0]]
         out = network.readout.apply(t, A)
         value, r = out.m, out.r
         error = np.abs(value - wanted) * UP
@@ -169,9 +212,8 @@ def _memorizes(claim: Claim, network: Network, data: Data, samples: Samples) -> 
         wrong = np.flatnonzero((error / UP / UP - r * UP > eps).any(axis=1))
         if wrong.size:
             at = int(wrong[0])
-            return Verdict(
-                "refuted", f"sequence {i[at]}, token {k[at]} answers {value[at]}, not {wanted[at]}", np.inf
-            )
+            right = np.broadcast_to(wanted, value.shape)[at]
+            return Verdict("refuted", f"sequence {i[at]}, token {k[at]} answers {value[at]}, not {right}", np.inf)
         open_ = np.flatnonzero(~(bound <= eps))
         if open_.size and not undecided:
             at = int(open_[0])

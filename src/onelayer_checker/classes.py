@@ -18,7 +18,7 @@ def same_class(data: Data, network: Network, scope: str, i: Array, k: Array, j: 
     ordered = "embedding.positions" in network.tensors
     tokens = data.tokens if data.tokens.ndim == 3 else data.tokens[:, :, None]
     result = np.ones(len(i), bool)
-    if scope == "token":
+    if scope != "sequence":
         result &= (tokens[i, k] == tokens[j, l]).all(axis=1)
         if ordered:
             result &= k == l

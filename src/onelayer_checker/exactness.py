@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from onelayer_checker.kernel import NORMAL, UP, Arithmetic, Array, Ball, U, product
+from onelayer_checker.kernel import NORMAL, UP, Arithmetic, Array, Ball, U, add, exact, product
 
 
 def exact_products(x: Ball, W: Array, b: Array, A: Arithmetic) -> Array:
@@ -33,8 +33,22 @@ def exact_products(x: Ball, W: Array, b: Array, A: Arithmetic) -> Array:
     return np.asarray(sharp & _normal(least * smallest, A) & ((b == 0) | _normal(np.abs(b), A)))
 
 
-def exact_rows(rows: list[Array], others: list[Array], A: Arithmetic) -> Array:
-    """Where a sum of rows of exact numbers is exact; ``others`` are the sizes of further terms, which must be 0."""
+def add_numbers(x: Ball, y: Array, A: Arithmetic) -> Ball:
+    """Encloses x + y for numbers y; whole numbers add exactly."""
+    total = add(x, exact(y), A)
+    whole = (x.r == 0) & (x.m == np.rint(x.m)) & (y == np.rint(y)) & ((np.abs(x.m) + np.abs(y)) * UP <= limit(A))
+    return Ball(total.m, np.where(whole, 0.0, total.r))
+
+
+def exact_product(x: Ball, w: Array, A: Arithmetic) -> Array:
+    """Where x w, for x [T, 1] and weights w [out], is one number that is computed exactly."""
+    whole = (x.m == np.rint(x.m)) & (w == np.rint(w)) & (np.abs(x.m * w) * UP <= limit(A))
+    power = _is_power(w) & _normal(np.abs(x.m * w), A)
+    return np.asarray((x.r == 0) & (whole | power | (x.m == 0) | (w == 0)))
+
+
+def exact_rows(rows: list[Array], inexact: list[Array], A: Arithmetic) -> Array:
+    """Where a sum of rows of exact numbers is exact; where a row is ``inexact``, nothing is."""
     fits, whole = np.ones(1, bool), np.ones(1, bool)
     terms, size = np.zeros(1), np.zeros(1)
     for row in rows:
@@ -42,8 +56,8 @@ def exact_rows(rows: list[Array], others: list[Array], A: Arithmetic) -> Array:
         size = size + np.abs(row)
         whole = whole & (row == np.rint(row))
         fits = fits & ((row == 0) | _normal(np.abs(row), A))
-    for other in others:
-        fits = fits & (other == 0)
+    for row in inexact:
+        fits = fits & ~row
     return np.asarray(fits & ((terms <= 1) | (whole & (size * UP <= limit(A)))))
 
 

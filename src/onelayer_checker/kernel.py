@@ -100,6 +100,7 @@ def linear(x: Ball, W: Array, b: Array | float, A: Arithmetic) -> Ball:
     lost = 4 * (n + 1) * normal * (2 + absW.max() + reach) + TINY
     loses = (terms > 0) & (steps > 0) | (absb > 0) & (absb < A.tiny)
     small = (size > 0) & (np.minimum(np.abs(x.m) - x.r, 1.0) * absW.min(where=W != 0, initial=1.0) < 2 * normal)
+    small |= (x.r > 0) & (x.r * absW.min(where=W != 0, initial=1.0) < 2 * normal)
     if small.any():
         loses = loses | small @ (W != 0)
     own, model = gamma(steps, U), gamma(steps, A.u)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from onelayer_checker.exactness import add_numbers
 from onelayer_checker.files import Malformed
 from onelayer_checker.kernel import Arithmetic, Array, Ball, add, dot, exact, linear, relu, softmax
 from onelayer_checker.layers import Layer
@@ -23,18 +24,36 @@ class Network:
     feedforward: Stack
     bottleneck: Layer  # readout.0, whose output after ReLU are the coordinates
     readout: Stack  # the rest of it
+    causal: bool = False
 
     def coordinates(
-        self, tokens: Array, lengths: Array, radius: float, A: Arithmetic
+        self, tokens: Array, lengths: Array, radius: float, A: Arithmetic, last: bool
     ) -> Iterator[tuple[slice, Ball]]:
-        """Balls of t for all tokens [N, n, c], block by block; tokens are known up to ``radius``."""
+        """Balls of t for all tokens [N, n, c], or the last ones [N, 1, c]; tokens are known up to ``radius``."""
         n = tokens.shape[1]
-        step = max(1, BLOCK // (n * n + n * self.tensors["attention.W_Q"].shape[1]))
+        step = max(1, BLOCK // (n * (1 if last else n) + n * self.tensors["attention.W_Q"].shape[1]))
+        known = self.known(tokens, A)
         for start in range(0, len(tokens), step):
             rows = slice(start, min(start + step, len(tokens)))
-            z = self.attend(self.embed(tokens[rows], radius, A), n, lengths[rows], A)
-            t = relu(self.bottleneck.apply(z, A))
-            yield rows, t.reshape(-1, n, t.m.shape[-1])
+            if known is None:
+                h = self.embed(tokens[rows], radius, A)
+            else:
+                h = known[tokens[rows], np.arange(n)].reshape(-1, known.m.shape[-1])
+            t = relu(self.bottleneck.apply(self.attend(h, n, lengths[rows], A, last), A))
+            yield rows, t.reshape(-1, 1 if last else n, t.m.shape[-1])
+
+    def known(self, tokens: Array, A: Arithmetic) -> Ball | None:
+        """The residual stream before attention for every token id at every place, where that is less work."""
+        table, n = self.tensors.get("embedding.table"), tokens.shape[1]
+        if table is None or len(table) > len(tokens):
+            return None
+        ids, step = np.arange(len(table)), max(1, BLOCK // (n * self.feedforward.widest))
+        parts = [
+            self.embed(np.repeat(ids[a : a + step, None], n, axis=1), 0.0, A) for a in range(0, len(ids), step)
+        ]
+        return Ball(
+            *(np.concatenate(x).reshape(len(ids), n, -1) for x in ([p.m for p in parts], [p.r for p in parts]))
+        )
 
     def embed(self, tokens: Array, radius: float, A: Arithmetic) -> Ball:
         """The residual stream before attention, [tokens, width]."""
@@ -47,26 +66,30 @@ class Network:
             if "embedding.lift" in T:
                 h = linear(h, T["embedding.lift"], T.get("embedding.bias", 0.0), A)  # perhaps inside the sum
         if "embedding.bias" in T and "embedding.table" in T:
-            h = add(h, exact(np.broadcast_to(T["embedding.bias"], h.m.shape)), A)
+            h = add_numbers(h, T["embedding.bias"], A)
         if "embedding.positions" in T:
-            places = np.tile(T["embedding.positions"][:n], (len(tokens), 1))
-            h = add(h, exact(places), A)
+            h = add_numbers(h, np.tile(T["embedding.positions"][:n], (len(tokens), 1)), A)
         return self.feedforward.apply(h, A) if self.feedforward.layers else h
 
-    def attend(self, h: Ball, n: int, lengths: Array, A: Arithmetic) -> Ball:
-        """h + (softmax of the logits, averaging the values) W_O, [tokens, width]."""
+    def attend(self, h: Ball, n: int, lengths: Array, A: Arithmetic, last: bool) -> Ball:
+        """h + (softmax of the logits, averaging the values) W_O, [tokens, width], or only at the last tokens."""
         T, s = self.tensors, self.tensors["attention.W_Q"].shape[2]
         columns = np.concatenate([T[f"attention.W_{name}"][0] for name in "QKV"], axis=1)
         biases = np.concatenate([T.get(f"attention.b_{name}", np.zeros((1, s)))[0] for name in "QKV"])
         read = linear(h, columns, biases, A)
         q, k, v = (read[:, a : a + s].reshape(-1, n, s) for a in (0, s, 2 * s))
-        logits = dot(q, Ball(k.m.swapaxes(1, 2), k.r.swapaxes(1, 2)), A)
         visible = (lengths == n).all() or (np.arange(n) < lengths[:, None])[:, None, :]
+        if last:  # it sees the whole sequence, causal or not
+            at = (np.arange(len(lengths)), lengths - 1)
+            q, h = q[at].reshape(-1, 1, s), h.reshape(-1, n, h.m.shape[-1])[at]
+        elif self.causal:
+            visible = visible & np.tri(n, dtype=bool)
+        logits = dot(q, Ball(k.m.swapaxes(1, 2), k.r.swapaxes(1, 2)), A)
         averages = dot(softmax(logits, visible, A), v, A, extra=4)
         return add(h, linear(averages.reshape(-1, s), T["attention.W_O"][0], 0.0, A), A)
 
 
-def build(tensors: dict[str, Array]) -> Network:
+def build(tensors: dict[str, Array], causal: bool = False) -> Network:
     """Check names, dtypes and shapes of the weights against the template."""
     known = {"embedding.lift", "embedding.table", "embedding.bias", "embedding.positions"}
     known |= {f"attention.{name}" for name in ("W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K")}
@@ -86,7 +109,7 @@ def build(tensors: dict[str, Array]) -> Network:
     wide = {name: a.astype(np.float64) for name, a in tensors.items()}
     _check_shapes(wide, layers)
     first, *rest = layers["readout"]
-    return Network(wide, dtypes.pop(), Stack.of(layers["feedforward"]), first, Stack.of(rest))
+    return Network(wide, dtypes.pop(), Stack.of(layers["feedforward"]), first, Stack.of(rest), causal)
 
 
 def _check_shapes(T: dict[str, Array], layers: dict[str, list[Layer]]) -> None:

@@ -21,6 +21,7 @@ class Cells:
     on_high: Array
     off_low: Array
     off_high: Array
+    units: int  # of a cell
     largest: float  # bounds the weights and biases, against overflow
     smallest: float  # nonzero slope or bias, against underflow
 
@@ -35,9 +36,9 @@ class Cells:
         first[order] = np.searchsorted(self.off_high[:, 0], low[order, 0], side="right")
         stop[order] = np.searchsorted(self.off_low[:, 0], high[order, 0], side="left")
         cell = np.full(len(low), -1)
-        certain = np.isfinite(low).all(axis=1) & np.isfinite(high).all(axis=1)
+        certain = np.isfinite(t.low).all(axis=1) & np.isfinite(t.high).all(axis=1)  # zero times infinity is NaN
         reach = (np.maximum(np.abs(low), np.abs(high)).max(axis=1) + 2) * self.largest
-        certain &= 2 * low.shape[1] * reach < A.big / 8  # the units of a cell are added up
+        certain &= self.units * reach < A.big / 8  # the units of a cell are added up
         certain &= self.smallest >= 8 * A.tiny
         rows = np.flatnonzero(certain & (first < stop))
         j = first[rows]
@@ -87,7 +88,7 @@ def families(W: Array, b: Array, plain: Array, block: Array) -> tuple[list[tuple
         columns = np.unique(np.append(at[i : j + 1][slope[i : j + 1] != 0], 0))  # every coordinate that is read
         columns = columns[np.argsort(~np.isfinite(own[3])[:, columns].any(axis=0), kind="stable")]
         low, high, off, beyond = (x[:, columns] for x in own)
-        cells = Cells(columns, low, high, off, beyond, largest, smallest)
+        cells = Cells(columns, low, high, off, beyond, b.shape[1], largest, smallest)
         if _in_order(cells):
             listed.append((i, cells))
         else:

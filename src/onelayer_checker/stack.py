@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from onelayer_checker.exactness import exact_rows
+from onelayer_checker.exactness import exact_product, exact_rows
 from onelayer_checker.kernel import TINY, UP, Arithmetic, Array, Ball, U, gamma, guarded, relu
 from onelayer_checker.layers import Layer
 from onelayer_checker.plateaus import Cells, families
@@ -43,26 +43,28 @@ class Hots:
             rows.append(following.bias.reshape(blocks, 1, width)[k])
             inside = np.flatnonzero(self.others // size == k)
             balls = [] if rest is None else [(rest[:, [o]], W[k, self.others[o] % size]) for o in inside]
-            parts.append(_sum(rows, balls, A))
+            parts.append(_sum(len(x.m), rows, balls, A))
         m, r = (np.concatenate(side, axis=1) for side in ([p.m for p in parts], [p.r for p in parts]))
         r[np.any([j < 0 for _, j in chosen], axis=0)] = np.inf
         return Ball(m, r)
 
 
-def _sum(rows: list[Array], balls: list[tuple[Ball, Array]], A: Arithmetic) -> Ball:
+def _sum(T: int, rows: list[Array], balls: list[tuple[Ball, Array]], A: Arithmetic) -> Ball:
     """Encloses the sum, in any order, of rows of exact numbers and of products of balls [T, 1] with weights."""
-    m, S, R = (np.zeros((max(len(r) for r in rows), rows[0].shape[1])) for _ in range(3))
+    m, S, R = (np.zeros((T, rows[0].shape[1])) for _ in range(3))
     others, reach = [], 0.0
     for row in rows:
         m += row
         S += np.abs(row)
     for ball, weight in balls:
-        m += ball.m * weight
-        others.append((np.abs(ball.m) + ball.r) * np.abs(weight))
-        S += np.abs(ball.m * weight)
+        term = ball.m * weight
+        rows = [*rows, term]
+        others.append(~(exact_product(ball, weight, A) | (weight == 0) & (ball.r < np.inf)))
+        m += term
+        S += np.abs(term)
         R += ball.r * np.abs(weight)
         reach = max(reach, float((np.abs(ball.m) + ball.r).max()) + float(np.abs(weight).max()))
-    k = 2 * (len(rows) + len(balls)) + 2
+    k = 2 * len(rows) + 2
     lost = 4 * k * (A.tiny + TINY) * (2 + reach)
     r = (R + gamma(k, U) * S + gamma(k, A.u) * (S + R)) * UP + lost
     r = np.where(exact_rows(rows, others, A), 0.0, r)

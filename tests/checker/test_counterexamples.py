@@ -79,7 +79,19 @@ MUTANTS = {
         ("plateaus.py", "np.append(at[i : j + 1][slope[i : j + 1] != 0], 0)", "np.zeros(1, np.intp)"),
         ("claims.py", "    if not network.readout.hots:\n", "    if True:\n"),  # the dense evaluation would notice
     ],
-    "units that overflow": [("plateaus.py", "2 * low.shape[1] * reach", "reach")],
+    "a coordinate that no cell reads": [
+        (
+            "plateaus.py",
+            "np.isfinite(t.low).all(axis=1) & np.isfinite(t.high)",
+            "np.isfinite(low).all(axis=1) & (t.m == t.m)",
+        )
+    ],
+    "many units along one coordinate": [("plateaus.py", "self.units * reach", "2 * low.shape[1] * reach")],
+    "a carried product below all floats": [
+        ("exactness.py", "_is_power(w) & _normal(np.abs(x.m * w), A)", "_is_power(w)")
+    ],
+    "a radius below all floats": [("kernel.py", "    small |= (x.r > 0)", "    small |= (x.r < 0)")],
+    "units that overflow": [("plateaus.py", "self.units * reach", "reach")],
 }
 
 
@@ -122,7 +134,7 @@ def test_separation_is_never_overstated() -> None:
         r = m * 2.0**-53 * rng.integers(0, 3, (count, c)) * rng.integers(0, 2)
         delta *= 1 - int(rng.integers(0, 12)) * 2.0**-52
         claim = Claim("separated", REAL, "token", {"r": 1e9, "delta": delta})
-        data = Data(rng.normal(size=(count, 1, 1)), np.ones(count, int), np.zeros((count, 1)))
+        data = Data(rng.normal(size=(count, 1, 1)), np.ones(count, int), np.zeros((count, 1)), np.arange(count))
         samples = Samples(np.arange(count), np.zeros(count, int), Ball(m, r))
         if _separated(claim, SimpleNamespace(tensors={}), data, samples).outcome != "proved":
             continue

@@ -140,7 +140,7 @@ def test_a_search_that_contradicts_the_dense_evaluation_is_refused(bundle, monke
     honest = plateaus.Cells.decide
     monkeypatch.setattr(plateaus.Cells, "decide", lambda self, t, A: (honest(self, t, A) + 1) % len(self.on_low))
     network, data = build(read(bundle).model), read(bundle).data
-    samples = claims.Judge(network, claims.read_data(data, network), lambda *_: None).samples(FLOAT64)
+    samples = claims.Judge(network, claims.read_data(data, network), lambda *_: None).samples(FLOAT64, "token")
     claim = claims.Claim("memorizes", FLOAT64, "token", {"eps": 0.0})
     with pytest.raises(claims.Disagreement, match="search and dense evaluation disagree at sequence 0, token 0"):
         claims._compare_densely(claim, network, samples)

@@ -90,7 +90,7 @@ def test_every_evaluation_is_inside_its_ball(name: str) -> None:
         lengths = rng.integers(1, n + 1, N) if trial % 3 else np.full(N, n)
         inside = np.arange(n) < lengths[:, None]
         m, r = [], []
-        for rows, t in build(T).coordinates(X, lengths, 0.0, A):
+        for rows, t in build(T).coordinates(X, lengths, 0.0, A, last=False):
             m.append(t.m[inside[rows]])
             r.append(t.r[inside[rows]])
         middle, radius = np.concatenate(m), np.concatenate(r)
@@ -111,7 +111,7 @@ def test_perturbed_inputs_stay_inside() -> None:
     for radius in (1e-9, 1e-4, 1e-2, 0.3):
         T = random_network(rng, np.dtype("float64"), 0.7, positions=False)
         X, lengths = rng.standard_normal((N, n, d)), np.full(N, n)
-        balls = [t for _, t in build(T).coordinates(X, lengths, radius, ARITHMETICS["float64"])]
+        balls = [t for _, t in build(T).coordinates(X, lengths, radius, ARITHMETICS["float64"], last=False)]
         middle, r = (np.concatenate([getattr(b, part) for b in balls]) for part in ("m", "r"))
         for _ in range(20):
             moved = X + radius * rng.choice([-1.0, 1.0, 0.0, 0.5], X.shape)
@@ -126,5 +126,5 @@ def test_two_random_networks_are_not_told_equal() -> None:
     rng = np.random.default_rng(9)
     T, other = (random_network(rng, np.dtype("float64"), 1.0, positions=False) for _ in range(2))
     X, lengths = rng.standard_normal((4, n, d)), np.full(4, n)
-    (_, t), *_ = build(T).coordinates(X, lengths, 0.0, ARITHMETICS["float64"])
+    (_, t), *_ = build(T).coordinates(X, lengths, 0.0, ARITHMETICS["float64"], last=False)
     assert not (np.abs(evaluate(other, X, lengths, rng, "blas", True) - t.m) <= t.r).all()

@@ -24,6 +24,8 @@ from onelayer_checker.network import Network, build
 Array = NDArray[Any]
 #: Radii tried for a robust claim, each a quarter of the one before.
 TRIES = 4
+#: Unknown sequences that a model with a default is tried on.
+STRANGERS = 256
 FORMAT, TEMPLATE, PROFILE = "onelayer-certificate/1", "one-layer/1", "ieee-any-order/1"
 
 
@@ -34,13 +36,14 @@ class Certificate:
     claims: tuple[dict[str, str], ...]
     data: dict[str, Array]
     verdicts: tuple[str, ...]  # what the checker said of each claim; the files say it again to whoever asks
+    causal: bool = False
 
     def files(self, weights: bytes, version: str) -> dict[str, bytes]:
         """The files that go beside the weights."""
         content = {MODEL: weights, DATA: save_tensors(self.data)}
         certificate = {
             "format": FORMAT,
-            "graph": {"template": TEMPLATE, "attention": "softmax", "causal": False},
+            "graph": {"template": TEMPLATE, "attention": "softmax", "causal": self.causal},
             "profile": PROFILE,
             "files": {
                 name: {"sha256": hashlib.sha256(c).hexdigest(), "bytes": len(c)} for name, c in content.items()
@@ -59,12 +62,21 @@ def certify(
     memorizes  in real arithmetic and in the model's dtype, with the smallest eps it could prove (0 for classes)
     separated  in real arithmetic, with the largest delta; left out if two contexts with equal answers coincide
     robust     in the model's dtype, for real tokens, with a radius in which no answer changes
+    rejects    in the model's dtype, if it has a default: sequences put together at random that get it
     """
     sequences = model.read(X, lengths)
     answers = read_answers(Y, sequences, model.form.scope)
-    network = build({name: np.asarray(array) for name, array in model.transformer.tensors()})
-    tensors = _data(model, sequences, answers)
+    return certify_data(model, _data(model, sequences, answers) | _strangers(model, sequences), progress)
+
+
+def certify_data(model: Memory, tensors: dict[str, Array], progress: Progress = lambda *_: None) -> Certificate:
+    """The same for data as the checker reads it: tokens or the windows of a stream, and rows of answers."""
+    causal = model.transformer.attention.causal
+    network = build({name: np.asarray(array) for name, array in model.transformer.tensors()}, causal)
     data = read_data(tensors, network)
+    if data.strangers is not None:
+        tensors = _provable(tensors, network, data.strangers, str(model.transformer.dtype), model.form.scope)
+        data = read_data(tensors, network)
     judge, scope, dtype = Judge(network, data, progress), model.form.scope, str(model.transformer.dtype)
     claims: list[Claim] = []
     verdicts: list[Verdict] = []
@@ -73,7 +85,8 @@ def certify(
         claims.append(proved[0])
         verdicts.append(proved[1])
     eps = claims[-1].numbers["eps"]
-    for further in (_separated(judge, scope), *_robust(judge, network, data, dtype, scope, eps)):
+    unknown = [] if data.strangers is None else [Claim("rejects", ARITHMETICS[dtype], scope, {"eps": 0.0})]
+    for further in (_separated(judge, scope), *_robust(judge, network, data, dtype, scope, eps), *unknown):
         if further is None or further.type in [claim.type for claim in claims]:
             continue
         if (verdict := judge.judge(further)).outcome == "proved":
@@ -85,12 +98,45 @@ def certify(
         tuple(
             f"{claim}: {verdict.outcome}, {verdict.why}" for claim, verdict in zip(claims, verdicts, strict=True)
         ),
+        causal,
     )
+
+
+def _strangers(model: Memory, sequences: Sequences) -> dict[str, Array]:
+    """Sequences put together of stored tokens at random that get the default, all tokens of them."""
+    if "default" not in model.ledger:
+        return {}
+    default = np.array(model.ledger["default"], np.float64)
+    rng = np.random.default_rng(0)
+    n = sequences.n if sequences.lengths is None else int(sequences.lengths.min())
+    at = rng.integers(0, sequences.N, (STRANGERS, n)), rng.integers(0, n, (STRANGERS, n))
+    tokens = sequences.tokens[at]
+    outputs = model.outputs(Sequences(tokens, None, sequences.vocabulary))
+    rejected = (outputs == default.astype(outputs.dtype)).all(axis=(1, 2))
+    if not rejected.any():
+        return {}
+    kept = tokens[rejected].astype(model.transformer.dtype) if sequences.is_real else tokens[rejected]
+    return {"strangers": np.ascontiguousarray(kept), "default": default}
+
+
+def _provable(
+    tensors: dict[str, Array], network: Network, strangers: Data, dtype: str, scope: str
+) -> dict[str, Array]:
+    """Without the strangers that the checker cannot see rejected, say on a ramp between two cells."""
+    samples = Judge(network, strangers, lambda *_: None).samples(ARITHMETICS[dtype], scope)
+    with np.errstate(all="ignore"):
+        out = network.readout.apply(samples.t, ARITHMETICS[dtype])
+    open_ = (out.r != 0).any(axis=1) | (out.m != tensors["default"]).any(axis=1)
+    kept = np.setdiff1d(samples.i, samples.i[open_])
+    rest = {name: a for name, a in tensors.items() if name not in ("strangers", "default")}
+    if not kept.size:
+        return rest
+    return rest | {"strangers": np.ascontiguousarray(tensors["strangers"][kept]), "default": tensors["default"]}
 
 
 def _data(model: Memory, sequences: Sequences, answers: Answers) -> dict[str, Array]:
     """The data as the model sees it: tokens in its dtype (or ids), answers as rows of numbers."""
-    tokens = sequences.tokens.astype(model.transformer.dtype) if sequences.is_real else sequences.tokens
+    tokens = sequences.tokens.astype(model.transformer.dtype, copy=False) if sequences.is_real else sequences.tokens
     rows = answers.rows
     if answers.form.classes is not None and answers.form.classes != model.form.classes:
         rows = _recoded(rows, answers, model)
@@ -137,7 +183,7 @@ def _memorizes(judge: Judge, arith: str, scope: str) -> tuple[Claim, Verdict]:
 
 
 def _separated(judge: Judge, scope: str) -> Claim | None:
-    samples = judge.samples(ARITHMETICS["real"])
+    samples = judge.samples(ARITHMETICS["real"], scope)
     r = float(np.maximum(np.abs(samples.t.low), np.abs(samples.t.high)).max())
     delta = np.finfo(np.float64).tiny
     # The first shows the gap of ids on a line; with more coordinates, larger ones would compare nearly all pairs.
@@ -159,11 +205,11 @@ def _robust(judge: Judge, network: Network, data: Data, arith: str, scope: str, 
     if data.tokens.dtype == np.int64 or hots is None or len(network.readout.layers) != 3 or len(hots.families) > 1:
         return
     plateaus = hots.families[0][1]
-    still = judge.samples(A)
+    still = judge.samples(A, scope)
     group = plateaus.decide(still.t, A)
     room = np.minimum(plateaus.on_high[group] - still.t.high, still.t.low - plateaus.on_low[group]).min(axis=1)
     trial = float(np.abs(data.tokens).max()) * 2.0**-30
-    moved = judge.samples(A, trial)
+    moved = judge.samples(A, scope, trial)
     growth = ((moved.t.r - still.t.r) / trial).max(axis=1)
     with np.errstate(divide="ignore"):
         radius = 0.5 * float((room / growth).min())

@@ -20,7 +20,7 @@ ASSUMED = (
     "SHA-256 has no collision between the files certified and the files checked",
 )
 NOT_CLAIMED = (
-    "anything about inputs that are not stored (nor within the radius of one that is)",
+    "anything about inputs that are neither stored, nor within the radius of one that is, nor listed as strangers",
     "that the answers are true: only that they are the ones stored in data.safetensors",
 )
 
@@ -34,10 +34,13 @@ def explain(folder: str | Path) -> str:
         raise HypothesisError(
             "data", f"a certified bundle at {folder}", str(error), "Write it with `onelayer memorize`."
         ) from None
+    windows = "stream" in data
+    sequences = len(data["stream"]) - int(data["window"][0]) + 1 if windows else len(data["tokens"])
+    answers = len(data.get("which", data["answers"]))
     digests = {name: certificate["files"][name]["sha256"][:16] for name in (MODEL, DATA)}
     lines = [
         f"{MODEL}: {sum(a.size for a in weights.values()):,} weights, sha256 {digests[MODEL]}...",
-        f"{DATA}: {len(data['tokens']):,} sequences, {len(data['answers']):,} answers, sha256 {digests[DATA]}...",
+        f"{DATA}: {sequences:,} sequences, {answers:,} answers, sha256 {digests[DATA]}...",
         "",
         "Claimed (run `onelayer verify`, or `python -m onelayer_checker`, to have it decided):",
         *(f"  - {sentence(claim)}" for claim in claims),
@@ -52,9 +55,11 @@ def explain(folder: str | Path) -> str:
 def sentence(claim: Claim) -> str:
     where, n = ARITHMETIC[claim.arith.name], claim.numbers
     exactly = "exactly the stored one" if n.get("eps") == 0 else f"within {n.get('eps', 0.0):.3g} of the stored one"
-    each = "token" if claim.scope == "token" else "sequence"
+    each = {"token": "token", "sequence": "sequence", "last": "sequence's last token"}[claim.scope]
     if claim.type == "memorizes":
         return f"{where}, the answer at every stored {each} is {exactly}"
+    if claim.type == "rejects":
+        return f"{where}, every sequence listed as a stranger gets the default"
     if claim.type == "robust":
         return f"{where}, that holds too if every component of every token is moved by up to {n['radius']:.3g}"
     return (

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from onelayer.errors import HypothesisError, MissingExtraError
@@ -20,6 +21,8 @@ from onelayer.model.forward import forward
 from onelayer_checker.files import read_folder
 
 Array = NDArray[Any]
+#: Numbers of the widest layer that a replay may hold at a time.
+REPLAYED = 1 << 27
 RUNTIMES = ("numpy", "torch", "onnx")
 
 
@@ -97,9 +100,12 @@ def replay(folder: str | Path, runtimes: Iterable[str], most: int = 2_000) -> di
     """
     model = load(folder)
     certificate, _, data = read_folder(Path(folder))
-    tokens = data["tokens"]
+    windows = "stream" in data
+    tokens = sliding_window_view(data["stream"], int(data["window"][0])) if windows else data["tokens"]
     lengths = data.get("lengths", np.full(len(tokens), tokens.shape[1], np.int64))
-    some = np.unique(np.linspace(0, len(tokens) - 1, min(most, len(tokens))).astype(int))
+    widest = max(layer.width for layer in (*model.transformer.feedforward, *model.transformer.readout))
+    most = max(4, min(most, REPLAYED // (tokens.shape[1] * widest), len(tokens)))
+    some = np.unique(np.linspace(0, len(tokens) - 1, most).astype(int))
     dtype = str(model.transformer.dtype)
     eps = [
         float.fromhex(claim["eps"])
@@ -110,12 +116,14 @@ def replay(folder: str | Path, runtimes: Iterable[str], most: int = 2_000) -> di
         raise HypothesisError(
             "data", f"a claim memorizes in {dtype} to replay", "there is none", "Certify the model."
         )
-    wanted = _answers(model, data, lengths)
+    rows = data["answers"] if "which" not in data else data["answers"][data["which"]]
+    wanted = _answers(model, rows, lengths, tokens.shape[1], some)
+    places = np.arange(tokens.shape[1])
+    inside = places == lengths[some][:, None] - 1 if model.form.scope == "last" else places < lengths[some][:, None]
     said = {}
     for name in runtimes:
-        out = _runner(name, model)(tokens[some], lengths[some])
-        inside = np.arange(tokens.shape[1]) < lengths[some][:, None]
-        off = np.abs(out - wanted[some]).max(axis=2) * inside
+        out = _runner(name, model)(np.ascontiguousarray(tokens[some]), lengths[some])
+        off = np.abs(out - wanted).max(axis=2) * inside
         worst = np.unravel_index(int(np.argmax(off)), off.shape)
         said[name] = (
             ""
@@ -125,14 +133,13 @@ def replay(folder: str | Path, runtimes: Iterable[str], most: int = 2_000) -> di
     return said
 
 
-def _answers(model: Memory, data: dict[str, Array], lengths: Array) -> Array:
-    """Answers [N, n, q], padding zero."""
-    n, rows = data["tokens"].shape[1], data["answers"]
-    if model.form.scope == "sequence":
-        return np.repeat(rows[:, None, :], n, axis=1)
+def _answers(model: Memory, rows: Array, lengths: Array, n: int, some: Array) -> Array:
+    """Answers [some, n, q], padding zero."""
+    if model.form.scope != "token":
+        return np.repeat(rows[some][:, None, :], n, axis=1)
     full = np.zeros((len(lengths), n, rows.shape[1]))
     full[np.arange(n) < lengths[:, None]] = rows
-    return full
+    return full[some]
 
 
 def _runner(name: str, model: Memory) -> Callable[[Array, Array], Array]:

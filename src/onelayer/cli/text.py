@@ -35,6 +35,7 @@ def memorize_text(
     ] = None,
     seed: Seed = 0,
     overwrite: Overwrite = False,
+    certificate: Annotated[bool, typer.Option(help="Write a certificate beside the weights.")] = True,
     as_json: AsJson = False,
 ) -> None:
     """Compile a text into a one-layer next-token model, and ask for what follows every window."""
@@ -52,16 +53,23 @@ def memorize_text(
         )
         step("asking for what follows every window")
         measured = model.windows_right(text)
+        proof = None
+        if certificate and measured.perfect:
+            step("certifying")
+            proof = model.certify(text)
         step("writing")
-        save(out_dir, model.memory, overwrite=overwrite)
+        save(out_dir, model.memory, certificate=proof, overwrite=overwrite)
+    claims = [] if proof is None else list(proof.verdicts)
     if as_json:
         said = {"model": str(out_dir), "certain": measured.certain, "certain_right": measured.certain_right}
         said |= {"ambiguous": measured.ambiguous, "ambiguous_right": measured.ambiguous_right}
-        print_json({**said, "ledger": model.memory.ledger.to_json()})
+        print_json({**said, "claims": claims, "ledger": model.memory.ledger.to_json()})
     else:
         say("Python's language reference" if file is None else file.name)
         pictures.summary(out, model.memory)
         say(f"{measured} (measured). Written to {out_dir}")
+        if claims:
+            say(f"{len(claims)} claims certified: `onelayer verify {out_dir}` has them decided anew.")
     if not measured.perfect:
         err.print(f"the first wrong answer: {measured.first_wrong}", markup=False)
         raise typer.Exit(1)

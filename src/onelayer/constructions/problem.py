@@ -11,6 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from onelayer.constructions.contexts.stream import Stream, open_stream
 from onelayer.data.answers import AnswerForm, Answers, Scope, read_answers
+from onelayer.data.blocks import every
 from onelayer.data.sequences import Sequences, read_sequences
 from onelayer.errors import HypothesisError
 
@@ -160,9 +161,7 @@ def _float32_holds(sequences: Sequences, answers: Answers, default: Array | None
         if values.dtype == np.float32:
             return True
         with np.errstate(over="ignore"):
-            return bool((values[:64].astype(np.float32) == values[:64]).all()) and bool(
-                (values.astype(np.float32) == values).all()
-            )
+            return every(lambda x: x.astype(np.float32) == x, values)
 
     small = float(np.abs(answers.rows).max()) < 2.0**100
     tokens = not sequences.is_real or exact(sequences.tokens)

@@ -26,6 +26,7 @@ MAX_ATTEMPTS, HOPELESS_AFTER, HOPELESS_MARGIN = 12, 3, 0.05
 #: Small data can afford to look for a wide margin: about this many attention rows are spent on it.
 ROWS_FOR_MARGIN = 1 << 17
 MAX_AUTO_RANK = 6
+LARGE_TABLE = 1 << 18
 #: Up to this many answers float32 tries the published head first; beyond, its ids are too close together.
 SMALL_FOR_FLOAT32 = 512
 
@@ -89,7 +90,7 @@ def _search(problem: Problem, on_step: Step | None) -> Found:
 def routes(problem: Problem) -> Iterator[Route]:
     """Which mappings and ranks to try, in order, each with its reason."""
     mapping, rank, readout = problem.mapping, problem.rank, problem.readout
-    on_lattice = Route("lattice", lattice.DEFAULT_RANK if rank is None else rank, "asked for")
+    on_lattice = Route("lattice", _lattice_rank(problem) if rank is None else rank, "asked for")
     if mapping == "lattice" or readout == "retrieval":
         yield on_lattice
         return
@@ -112,6 +113,13 @@ def routes(problem: Problem) -> Iterator[Route]:
         if lattice_next:
             yield replace(on_lattice, why="one softmax coordinate is too coarse for float32: whole numbers")
             lattice_next = False
+
+
+def _lattice_rank(problem: Problem) -> int:
+    """A large table needs more coordinates to choose from, or some row is ambiguous along all of them."""
+    tabular = problem.readout == "table" or problem.default is not None
+    more = tabular and len(problem.answers.rows) > LARGE_TABLE
+    return lattice.LARGER_RANK if more else lattice.DEFAULT_RANK
 
 
 def _construct(problem: Problem, stream: Stream, route: Route, attempt: int) -> ContextMap:
@@ -171,8 +179,8 @@ def _attempts(problem: Problem, route: Route) -> tuple[int, int]:
     """How many candidates to look at even if the first is safe, and how many at most."""
     if route.mapping == "averages":  # each attempt has longer codes: the first that separates is the best
         return 1, averages.attempts(problem.dtype)
-    if route.mapping == "lattice":
-        return 1, lattice.ATTEMPTS
+    if route.mapping == "lattice":  # what is too dense once is too dense again
+        return 1, lattice.ATTEMPTS if len(problem.answers.rows) <= LARGE_TABLE else 2
     wanted = int(np.clip(ROWS_FOR_MARGIN // (problem.sequences.N * problem.sequences.n), 1, 32))
     return wanted, max(MAX_ATTEMPTS, wanted)
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onelayer.data.blocks import blocks, every, mapped_like
 from onelayer.errors import HypothesisError
 
 Array = NDArray[Any]
@@ -224,22 +225,28 @@ def _real_tokens(X: Array, lengths: Array | None) -> Sequences:
         raise HypothesisError(
             "data", "real numbers as token components", f"X has type {X.dtype}", "Convert X to float64."
         )
-    tokens = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
-    if (X.dtype.kind in "iu" and (tokens.astype(X.dtype) != X).any()) or X.dtype.itemsize > 8:
+    whole = X.dtype.kind in "iu"
+    if X.dtype.itemsize > 8 or (whole and not every(lambda x: x.astype(np.float64).astype(x.dtype) == x, X)):
         raise HypothesisError(
             "data",
             "token components that float64 holds exactly",
             f"X has type {X.dtype} and loses digits",
             "Round or rescale it.",
         )
+    number = X.dtype if X.dtype in (np.float32, np.float64) else np.dtype(np.float64)
     if lengths is not None:
         # Padding repeats the first token, so that it changes no bound; attention never sees it.
-        tokens = np.where(_mask(X, lengths)[:, :, None], tokens, tokens[:, :1])
+        mask = _mask(X, lengths)[:, :, None]
+        tokens = mapped_like(X, lambda rows: np.where(mask[rows], X[rows], X[rows, :1]), number)
+    else:
+        tokens = X if number == X.dtype else mapped_like(X, lambda rows: X[rows], number)
     # Reductions that any NaN or infinity survives, instead of a boolean array as large as the data.
     # Whole sequences first: reducing long rows is several times faster than reducing short ones.
     low, high = tokens.min(axis=0).min(axis=0), tokens.max(axis=0).max(axis=0)
     if not (np.isfinite(low).all() and np.isfinite(high).all()):
-        i, k, c = (int(a[0]) for a in np.nonzero(~np.isfinite(tokens)))
+        rows = next(rows for rows in blocks(tokens) if not np.isfinite(tokens[rows]).all())
+        i, k, c = (int(a[0]) for a in np.nonzero(~np.isfinite(tokens[rows])))
+        i += rows.start
         raise HypothesisError(
             "data",
             "finite numbers",

@@ -23,6 +23,7 @@ READERS: dict[str, Callable[[Path], Table]] = {
     ".jsonl": records.read,
     ".csv": rows.read,
     ".npz": arrays.read,
+    ".npy": arrays.read_mapped,
     ".parquet": parquet.read,
 }
 
@@ -40,7 +41,8 @@ def read_table(path: str | os.PathLike[str]) -> Table:
     .jsonl    a line per sequence: {"tokens": [...], "answers": [...]}, or "answer": ... for the whole sequence
     .csv      a row per token: sequence, position (optional), token or x0, x1, ..., answer or sequence_answer
     .npz      arrays X, Y (optional) and lengths (optional)
-    .parquet  list columns as in .jsonl, or the columns of .csv
+    .npy      X.npy, with Y.npy and lengths.npy beside it; X stays on disk, and may be larger than memory
+    .parquet  list columns as in .jsonl, or the columns of .csv; a large file of reals is copied to disk (TMPDIR)
     """
     path = Path(path)
     if path.is_dir():
@@ -68,7 +70,7 @@ def write_answers(
         sys.stdout.writelines(records.lines(written))
         return
     path = Path(path)
-    ending = _ending(path)
+    ending = _ending(path, tuple(name for name in READERS if name != ".npy"))
     if not path.absolute().parent.is_dir():
         raise refuse("a folder that exists", f"there is no folder {path.parent}", "Create it.")
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
@@ -106,11 +108,11 @@ def like_answers(text: str, Y: Any) -> Any:
     return text
 
 
-def _ending(path: Path) -> str:
+def _ending(path: Path, endings: tuple[str, ...] = tuple(READERS)) -> str:
     ending = path.suffix.lower()
-    if ending not in READERS:
+    if ending not in endings:
         raise refuse(
-            f"a file name ending in {', '.join(READERS)}",
+            f"a file name ending in {', '.join(endings)}",
             f"{path.name} ends in {ending}" if ending else f"{path.name} has no ending",
             "Convert or rename the file.",
         )

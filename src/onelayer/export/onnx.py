@@ -18,6 +18,7 @@ import numpy as np
 
 from onelayer.errors import HypothesisError, MissingExtraError
 from onelayer.memory import Memory
+from onelayer.model.forward import LARGE_BLOCK
 from onelayer.model.weights import Attention, Grouped, Layer, Transformer
 
 try:
@@ -172,6 +173,10 @@ def grouped(g: Nodes, name: str, layer: Grouped, h: str) -> str:
     onnxruntime has no Conv in float64, and sums over the last axis ten times faster than over another.
     """
     groups, inputs, outputs = layer.weight.shape
+    if inputs > LARGE_BLOCK:  # all products at once would not fit into memory
+        split = g.add("Transpose", g.reshape(h, groups, inputs), perm=[0, 2, 1, 3])
+        sums = g.add("Transpose", g.add("MatMul", split, f"{name}.weight"), perm=[0, 2, 1, 3])
+        return g.reshape(sums, groups * outputs)
     weight = g.add("Transpose", f"{name}.weight", perm=[0, 2, 1])
     products = g.add("Mul", g.reshape(h, groups, 1, inputs), weight)  # [N, n, groups, outputs, inputs]
     return g.reshape(g.add("ReduceSum", products, g.constant([-1]), keepdims=0), groups * outputs)

@@ -12,6 +12,8 @@ from onelayer.model.weights import Array, Attention, Grouped, Kind, Layer, Trans
 
 #: Scratch of one block of attention and of one block of a stack: small enough to stay in a core's cache.
 ATTENTION_BYTES, STACK_BYTES = 1 << 21, 1 << 24
+#: Blocks of grouped layers with more inputs are multiplied as matrices.
+LARGE_BLOCK = 16
 THREADS = max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 Keep = dict[str, Array]
@@ -144,6 +146,10 @@ def apply_layer(layer: Layer, z: Array) -> Array:
     if isinstance(layer, Grouped):
         groups, inputs, outputs = layer.weight.shape
         split = z.reshape(-1, groups, inputs)
+        if inputs > LARGE_BLOCK:
+            y = (split.swapaxes(0, 1) @ layer.weight).swapaxes(0, 1).reshape(-1, groups * outputs)
+            y += layer.bias
+            return y
         y = split[:, :, 0, None] * layer.weight[:, 0]
         for i in range(1, inputs):
             y += split[:, :, i, None] * layer.weight[:, i]

@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 
 from onelayer.constructions.contexts.head import ContextMap
 from onelayer.constructions.contexts.places import draw_places
-from onelayer.constructions.contexts.quantiser import quantise
+from onelayer.constructions.contexts.quantiser import quantise, thinned
 from onelayer.constructions.contexts.stream import RealStream, Stream, TokenStream
+from onelayer.data.blocks import blocks
 from onelayer.data.sequences import Sequences
 from onelayer.errors import HypothesisError
 from onelayer.ledger import Constant
@@ -33,7 +34,7 @@ from onelayer.statements import CATALOGUE
 STATEMENT = CATALOGUE["lattice"]
 Array = NDArray[Any]
 
-DEFAULT_RANK = 6
+DEFAULT_RANK, LARGER_RANK = 6, 10
 #: The radius of a coordinate may take this share of half a lattice step.
 SHARE = 0.3
 MOST_BITS, FEWEST_BITS = 14, 3
@@ -65,7 +66,7 @@ def construct(
     layers, own = codes.layers, own_weight(n)
     if per_sequence:  # the token's own code must not show: contexts get channels of their own
         layers = (*layers[:-1], _widened(layers[-1])) if layers else (_widened(_identity(rank, dtype)),)
-    coordinates, largest = _coordinates(sequences, codes.values / own, own, weight_of_sum, per_sequence)
+    coordinates, largest = _coordinates(sequences, codes.values, own, weight_of_sum, per_sequence)
     offset = np.ceil(1.0 - coordinates.min(axis=0))
     coordinates += offset.astype(coordinates.dtype)
     weight = np.zeros((2 * rank if per_sequence else rank, rank), dtype)
@@ -137,16 +138,28 @@ def summing(rank: int, n: int, dtype: np.dtype[Any], separate: bool, weight: flo
 def _coordinates(
     sequences: Sequences, codes: Array, own: float, weight: float, per_sequence: bool
 ) -> tuple[Array, float]:
-    """[T, s], exact whole numbers when all sequences are equally long, and the largest code."""
-    valid = sequences.valid()
+    """[T, s], exact whole numbers when all sequences are equally long, and the largest code; codes times their own
+    weight come in, and are overwritten."""
+    valid, rank = sequences.valid(), codes.shape[-1]
     if valid is None:
-        sums = weight * codes.sum(axis=1)  # below 2^24, so exact in any dtype
-        y = sums if per_sequence else (own * codes + sums[:, None, :]).reshape(-1, codes.shape[-1])
-        return y, float(np.abs(codes).max())
-    masked = np.where(valid[:, :, None], codes, 0.0).astype(np.float64)
+        largest = max(float(codes.max()), -float(codes.min())) / own
+        sums = weight * (codes.sum(axis=1) / own)  # below 2^24, so exact in any dtype
+        if not per_sequence:
+            codes += sums[:, None, :]
+        return sums if per_sequence else codes.reshape(-1, rank), largest
     assert sequences.lengths is not None
-    sums = masked.sum(axis=1) * (weight * sequences.n / sequences.lengths)[:, None]
-    return sums if per_sequence else (own * masked + sums[:, None, :])[valid], float(np.abs(masked).max())
+    codes[~valid] = 0.0
+    largest = max(float(codes.max()), -float(codes.min())) / own
+    share = (weight * sequences.n / sequences.lengths)[:, None]
+    sums = codes.sum(axis=1, dtype=np.float64) / own * share
+    if per_sequence:
+        return sums, largest
+    starts = np.concatenate([[0], np.cumsum(sequences.lengths)])
+    out = np.empty((starts[-1], rank))
+    for rows in blocks(codes):
+        stop = min(rows.stop, len(codes))
+        out[starts[rows.start] : starts[stop]] = (codes[rows] + sums[rows, None, :])[valid[rows]]
+    return out, largest
 
 
 def _codes_of_ids(
@@ -172,11 +185,11 @@ def _codes_of_reals(
     """Steps at quantiles of each component, and a random code per step, scaled so that sums have ``bits`` bits."""
     N, n, d = stream.tokens.shape
     dtype, flat, valid = stream.dtype, stream.tokens.reshape(-1, d), sequences.valid()
-    used = flat if valid is None else flat[valid.ravel()]
-    levels = min(max(4, int(np.ceil(len(used) ** (2.0 / d)))) << attempt, len(used))
-    quantiser = quantise(used, levels, dtype)
+    used, T = None if valid is None else np.flatnonzero(valid), sequences.token_count()
+    levels = min(max(4, int(np.ceil(T ** (2.0 / d)))) << attempt, T)
+    quantiser = quantise(flat, levels, dtype, used)
     steps = rng.standard_normal((quantiser.count, rank))
-    trial = quantiser.features(used[:: max(1, len(used) >> 16)], _linear(steps, np.zeros(rank), dtype))
+    trial = quantiser.features(thinned(flat, used, max(1, T >> 16)), _linear(steps, np.zeros(rank), dtype))
     centre = trial.mean(axis=0)
     scale = 0.45 * 2.0**bits / np.abs(trial - centre).max(axis=0, initial=1e-9)
     own = 1.0 if stream.positions else own_weight(n)  # with positions, their layers put it in
@@ -195,9 +208,11 @@ def _codes_of_reals(
     bias = None if not stream.centre.any() else np.append(-stream.centre, 0.0).astype(dtype)
     weight = np.concatenate([layer.weight, np.zeros((1, rank), dtype)])
     weight[-1, 0] = places.spacing
-    values = np.stack([places.codes(raw.reshape(N, n, rank)[:, k], k) for k in range(n)], axis=1)
+    values = raw.reshape(N, n, rank)
+    for k in range(n):
+        values[:, k] = places.codes(values[:, k], k)
     layers = (*quantiser.layers(1), Linear(weight, (layer.bias - low).astype(dtype)), *places.layers)
-    return Codes(Embedding(lift=lift, bias=bias, positions=at), layers, values.astype(dtype), quantiser.count)
+    return Codes(Embedding(lift=lift, bias=bias, positions=at), layers, values, quantiser.count)
 
 
 def _identity(rank: int, dtype: np.dtype[Any]) -> Linear:

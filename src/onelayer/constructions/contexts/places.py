@@ -35,8 +35,8 @@ class Places:
         n, s, _ = self.mixing.shape
         units, unit_bias = np.zeros((s, n + s, 2)), np.zeros((n + s, 2))
         k = np.arange(n)
-        units[0, :n, 0], unit_bias[:n, 0] = 1.0, 2.0 - (k + 1) * self.spacing
-        units[0, :n, 1], unit_bias[:n, 1] = -1.0, k * self.spacing
+        units[0, :n, 0], unit_bias[:n, 0] = 1.0, 2.5 - (k + 1) * self.spacing  # half a step of room
+        units[0, :n, 1], unit_bias[:n, 1] = -1.0, k * self.spacing - 0.5
         units[np.arange(s), n + np.arange(s), 0] = 1.0
         select, select_bias = np.zeros((n + s, 2, 1)), np.zeros(n + s)
         select[:n], select_bias[:n] = -1.0, 1.0

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onelayer.data.blocks import blocks
 from onelayer.model import Grouped, Linear
 from onelayer.model.forward import apply_stack, over_threads
 
@@ -21,6 +22,9 @@ Array = NDArray[Any]
 LEAST_GAP_IN_ULPS = 32
 #: Neighbours on either side of a quantile among which the widest gap is taken.
 NEIGHBOURS = 256
+#: Quantiles of more numbers than this are those of an evenly spaced sample; on either side of each, so many values
+#: of the data are then looked at, or fewer, if all of them together were not a fraction of the sample.
+SAMPLE, NEIGHBOURS_OF_MANY = 1 << 24, 1 << 15
 
 
 @dataclass(frozen=True)
@@ -61,20 +65,83 @@ class Quantiser:
         return out
 
 
-def quantise(tokens: Array, levels: int, dtype: np.dtype[Any]) -> Quantiser:
-    """At most ``levels`` levels for each component of tokens [T, d], at quantiles, each cut in a wide gap."""
-    d = tokens.shape[1]
+def quantise(tokens: Array, levels: int, dtype: np.dtype[Any], used: Array | None = None) -> Quantiser:
+    """At most ``levels`` levels for each component of tokens [T, d], at quantiles, each cut in a wide gap.
+
+    ``used`` are the tokens whose quantiles count; any others repeat some of them.
+    """
+    d, T = tokens.shape[1], len(tokens) if used is None else len(used)
     cuts: list[tuple[Array, Array]] = [(np.empty(0), np.empty(0))] * d
+    many = T * d > SAMPLE
+    windows = _windows(tokens, used, levels) if many else []
+    near = _values_within(tokens, windows) if many else []
 
     def run(component: Any) -> None:
         i = component.start
-        cuts[i] = _cuts(np.sort(tokens[:, i]), levels)
+        if many:
+            cuts[i] = _cuts_within(near[i], *windows[i])
+        else:
+            cuts[i] = _cuts(np.sort(tokens[:, i] if used is None else tokens[used, i]), levels)
 
     over_threads(run, [slice(i, i + 1) for i in range(d)])
     low, high = (np.concatenate([cut[side] for cut in cuts]).astype(np.float64) for side in (0, 1))
     slope = np.exp2(np.ceil(np.log2(4.0 / (high - low))))
     start = ((low + high) / 2 - 0.5 / slope).astype(dtype).astype(np.float64)
     return Quantiser(d, np.repeat(np.arange(d), [len(cut[0]) for cut in cuts]), slope, start, dtype)
+
+
+def thinned(tokens: Array, used: Array | None, step: int) -> Array:
+    """Every step-th of the tokens that are used."""
+    return tokens[::step] if used is None else tokens[used[::step]]
+
+
+def _windows(tokens: Array, used: Array | None, levels: int) -> list[tuple[Array, Array]]:
+    """Where to look for gaps in each component, judged by a sample; the extremes always belong to it."""
+    d, T = tokens.shape[1], len(tokens) if used is None else len(used)
+    sample = thinned(tokens, used, -(-T * d // SAMPLE))
+    sample = np.concatenate([tokens.min(axis=0)[None], sample, tokens.max(axis=0)[None]])
+    neighbours = min(NEIGHBOURS_OF_MANY, SAMPLE // (4 * d * levels))
+    reach = max(1, min(len(sample) // (2 * levels), -(-neighbours * len(sample) // T)))
+    return [_around_quantiles(np.sort(column), levels, reach) for column in sample.T]
+
+
+def _around_quantiles(sample: Array, levels: int, reach: int) -> tuple[Array, Array]:
+    """Two values of the sorted sample around each quantile, this many places before and after it."""
+    S = len(sample)
+    quantiles = np.arange(1, levels) * S // levels
+    low, high = sample[np.maximum(quantiles - reach, 0)], sample[np.minimum(quantiles + reach, S - 1)]
+    distinct = np.unique(sample)
+    repeated = np.searchsorted(distinct, low[low == high])  # only one value near here: its ends, as in `_widest`
+    before, after = np.maximum(repeated - 1, 0), np.minimum(repeated + 1, len(distinct) - 1)
+    lows = np.concatenate([low[low < high], distinct[before], distinct[repeated]])
+    highs = np.concatenate([high[low < high], distinct[repeated], distinct[after]])
+    kept = lows < highs
+    order = np.argsort(lows[kept], kind="stable")
+    return lows[kept][order], highs[kept][order]
+
+
+def _values_within(tokens: Array, windows: list[tuple[Array, Array]]) -> list[Array]:
+    """The distinct values of each component that lie in one of its windows: one pass, block by block."""
+    found: list[list[Array]] = [[] for _ in windows]
+
+    def run(rows: Any) -> None:
+        columns = np.ascontiguousarray(tokens[rows].T)
+        for i, (lows, highs) in enumerate(windows):
+            if len(lows):
+                at = np.searchsorted(lows, columns[i], side="right") - 1
+                inside = (at >= 0) & (columns[i] <= np.maximum.accumulate(highs)[at])
+                found[i].append(np.unique(columns[i][inside]))
+
+    over_threads(run, list(blocks(tokens)))
+    return [np.unique(np.concatenate(parts)) if parts else np.empty(0) for parts in found]
+
+
+def _cuts_within(values: Array, lows: Array, highs: Array) -> tuple[Array, Array]:
+    """The two values on either side of the widest gap in each window, for the sorted values in all of them."""
+    gaps = np.diff(values)
+    starts, stops = np.searchsorted(values, lows), np.searchsorted(values, highs)
+    places = [a + int(np.argmax(gaps[a:b])) for a, b in zip(starts, stops, strict=True)]
+    return _wide(values, gaps, np.array(places, np.intp))
 
 
 def _cuts(values: Array, levels: int) -> tuple[Array, Array]:
@@ -86,6 +153,11 @@ def _cuts(values: Array, levels: int) -> tuple[Array, Array]:
     quantiles = np.arange(1, levels) * T // levels
     reach = min(NEIGHBOURS, max(1, T // (2 * levels)))
     places = np.arange(T - 1) if levels >= T else _widest(gaps, quantiles, reach)
+    return _wide(values, gaps, places)
+
+
+def _wide(values: Array, gaps: Array, places: Array) -> tuple[Array, Array]:
+    """What lies on either side of those gaps that are wide enough for a ramp."""
     size = np.maximum(np.abs(values[places]), np.abs(values[places + 1]))
     places = np.unique(places[gaps[places] > LEAST_GAP_IN_ULPS * np.spacing(size)])
     return values[places], values[places + 1]

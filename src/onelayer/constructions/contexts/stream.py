@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onelayer.data.blocks import blocks, mapped_like
 from onelayer.data.sequences import Sequences
 from onelayer.errors import HypothesisError
 from onelayer.model import Embedding
@@ -73,9 +74,9 @@ class RealStream:
         _refuse_magnitudes(low, high, dtype)
         middle, half = low / 2 + high / 2, high / 2 - low / 2
         centre = np.where(np.abs(middle) > 4 * half, middle, 0.0).astype(dtype)
-        tokens = sequences.tokens.astype(dtype, copy=False)
-        if centre.any():
-            tokens = tokens - centre
+        given = tokens = sequences.tokens
+        if centre.any() or given.dtype != dtype:
+            tokens = mapped_like(given, lambda rows: given[rows].astype(dtype, copy=False) - centre, dtype)
         size = np.maximum(np.abs(low - centre), np.abs(high - centre))
         scale = np.exp2(np.round(np.log2(np.where(size > 0, size, 1.0))))
         return RealStream(tokens, centre.astype(np.float64), scale, _largest_norm(tokens, scale), dtype, positions)
@@ -220,8 +221,8 @@ def _largest_norm(tokens: Array, scale: Array) -> float:
     """Largest |x / scale|, rounded up, without a copy of all tokens."""
     largest = 0.0
     inverse = 1.0 / scale
-    for start in range(0, len(tokens), 1024):
-        block = tokens[start : start + 1024] * inverse
+    for rows in blocks(tokens):
+        block = tokens[rows] * inverse
         largest = max(largest, float(np.einsum("ijk,ijk->ij", block, block).max()))
     return float(np.sqrt(largest) * (1 + 1e-6))
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from onelayer.constructions.readout import bits, retrieval, table
 from onelayer.constructions.readout.plateaus import in_boxes, on_a_line
+from onelayer.data.blocks import blocks
 from onelayer.model import Layer
 
 Array = NDArray[Any]
@@ -115,7 +116,8 @@ def _fit_lattice(coordinates: Array, task: Task) -> Fit:
     if suspects:
         pair = (int(suspects[0][0]), int(suspects[0][1]))
         return Fit(None, len(first), 0.0, 0.0, 0.0, 0.0, pair, suspects)
-    keys, values = coordinates[first], task.rows[first]
+    every = len(first) == len(coordinates)  # then in order, and not worth a copy
+    keys, values = (coordinates, task.rows) if every else (coordinates[first], task.rows[first])
     readout = None
     kinds, compared = _lattice_kinds(keys, values, task)
     for kind in kinds:
@@ -148,12 +150,15 @@ def _lattice_kinds(keys: Array, values: Array, task: Task) -> tuple[list[str], s
 
 def _same_rows(T: Array, rows: Array) -> tuple[Array, tuple[Array, ...]]:
     """The first of each set of equal coordinates, and the sets that hold different answers."""
-    bits = np.ascontiguousarray(T).view(np.uint32 if T.dtype == np.float32 else np.uint64).astype(np.uint64)
-    odd = np.random.default_rng(0).integers(0, 2**63, (T.shape[1], 1), dtype=np.uint64) | np.uint64(1)
-    hashed = (bits @ odd)[:, 0]  # wraps around
-    hashed = hashed ^ (hashed >> np.uint64(29))
+    bits = np.ascontiguousarray(T).view(np.uint32 if T.dtype == np.float32 else np.uint64)
+    odd = np.random.default_rng(0).integers(0, 2**63, T.shape[1], dtype=np.uint64) | np.uint64(1)
+    hashed = np.empty(len(T), np.uint64)
+    for part in blocks(bits):
+        hashed[part] = bits[part].astype(np.uint64) @ odd  # wraps around
+    hashed ^= hashed >> np.uint64(29)
     order = np.argsort(hashed)
-    again = np.flatnonzero(hashed[order][1:] == hashed[order][:-1])
+    hashed = hashed[order]
+    again = np.flatnonzero(hashed[1:] == hashed[:-1])
     if not again.size:
         return np.arange(len(T)), ()
     # Equal hashes almost always mean equal coordinates; where not, the two stay apart and the fit fails loudly.

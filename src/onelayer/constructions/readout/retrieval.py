@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from onelayer.constructions.readout.cells import Cells, cut, one_hots
 from onelayer.constructions.readout.plateaus import on_a_line
+from onelayer.data.blocks import blocks
 from onelayer.model import Grouped, Layer
 from onelayer.model.forward import over_threads
 from onelayer.model.tails import TABLES, retrieval_tail
@@ -33,6 +34,8 @@ LOAD, RELOAD, TRIES = 1.235, 1.06, 8
 #: Distinct values of a coordinate per row cell, so that rows fill evenly.
 VALUES_PER_ROW = 6
 MOST_CLASSES = 1 << 22
+#: A round of peeling touches few cells if they are fewer than the FEW-th part of all.
+FEW = 24
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,8 @@ def _hash(keys: Array, pairing: Array, load: float, radius: float) -> _Tables:
         h = table.start
         i, j = int(pairing[2 * h]), int(pairing[2 * h + 1])
         rows[h], columns[h] = cut(keys[:, i], i, R, 3 * radius), cut(keys[:, j], j, G, 3 * radius)
-        cell[h] = (h * R + rows[h].of(keys[:, i])) * G + columns[h].of(keys[:, j])
+        for part in blocks(keys):
+            cell[h, part] = (h * R + rows[h].of(keys[part, i])) * G + columns[h].of(keys[part, j])
 
     over_threads(run, [slice(h, h + 1) for h in range(TABLES)])
     return _Tables(rows, columns, R, G, cell)
@@ -105,25 +109,32 @@ def _hash(keys: Array, pairing: Array, load: float, radius: float) -> _Tables:
 def peel(cell: Array, total: int) -> list[tuple[Array, Array]] | None:
     """Rounds of (keys, the cell that only each of them still uses); None if some keys never get one."""
     M = cell.shape[1]
-    degree, users = np.zeros(total, np.int32), np.zeros(total, np.int64)  # number and sum of the keys using a cell
+    degree, sums = np.zeros(total, np.int32), np.zeros(total)  # number and sum of the keys using a cell
+    number = np.arange(M, dtype=np.float64)
     for h in cell:
         degree += np.bincount(h, minlength=total)
-        users += np.bincount(h, weights=np.arange(M), minlength=total).astype(np.int64)
+        sums += np.bincount(h, weights=number, minlength=total)
+    users = sums.astype(np.int64)
+    del number, sums
     rounds, left = [], M
-    chosen = np.full(M, -1, np.int64)
-    lonely = np.flatnonzero(degree == 1)
+    chosen = np.full(M, -1, np.int32)
+    lonely = np.flatnonzero(degree == 1).astype(np.int32)  # as cells are counted
     while lonely.size:
-        keys = users[lonely]
+        keys = users[lonely].astype(np.int32)
         chosen[keys] = lonely  # a key with several lonely cells keeps the last
         last = chosen[keys] == lonely
         keys, lonely = keys[last], lonely[last]
         rounds.append((keys, lonely))
         left -= len(keys)
         touched = cell[:, keys]
-        for h in touched:
-            np.subtract.at(degree, h, 1)
-            np.subtract.at(users, h, keys)
         candidates = touched.ravel()
+        if len(candidates) * FEW > total:  # counting all cells anew is faster than touching many one by one
+            degree -= np.bincount(candidates, minlength=total)
+            users -= np.bincount(candidates, weights=np.tile(keys, len(cell)), minlength=total).astype(np.int64)
+        else:
+            for h in touched:
+                np.subtract.at(degree, h, 1)
+                np.subtract.at(users, h, keys)
         lonely = np.unique(candidates[degree[candidates] == 1])
     return rounds if left == 0 else None
 

@@ -1,4 +1,4 @@
-"""NumPy archives: arrays X, and if wanted Y, lengths and sequence (names), as `memorize` takes them."""
+"""NumPy files: arrays X, and if wanted Y, lengths and sequence (names), as `memorize` takes them."""
 
 from __future__ import annotations
 
@@ -28,12 +28,37 @@ def read(path: Path) -> Table:
             f"{path.name} cannot be read ({error})",
             "Write it again with numpy.savez(path, X=X, Y=Y).",
         ) from None
-    _check(path.name, arrays)
+    return _table(path.name, arrays)
+
+
+def read_mapped(path: Path) -> Table:
+    """X.npy (or any name that ends so) with Y.npy, lengths.npy and sequence.npy beside it; X may exceed memory."""
+    prefix = path.name.removesuffix("X.npy")
+    if prefix == path.name:
+        raise refuse("tokens in a file X.npy, answers in Y.npy beside it", f"it is {path.name}", "Rename it.")
+    beside = {name: path.with_name(f"{prefix}{name}.npy") for name in ARRAYS}
+    try:
+        arrays = {
+            name: np.load(file, mmap_mode="r" if name == "X" else None, allow_pickle=False)
+            for name, file in beside.items()
+            if file.is_file()
+        }
+    except (EOFError, OSError, ValueError) as error:
+        raise refuse(
+            "whole .npy files without Python objects",
+            f"{path.name}, or one beside it, cannot be read ({error})",
+            "Write it again with numpy.save.",
+        ) from None
+    return _table(path.name, arrays)
+
+
+def _table(file: str, arrays: dict[str, Array]) -> Table:
+    _check(file, arrays)
     X, Y, names = arrays["X"], arrays.get("Y"), arrays.get("sequence")
     scope: Scope | None = None
     if Y is not None:
         scope = "token" if Y.shape[1:2] == X.shape[1:2] else "sequence"
-    return Table(path.name, X, Y, arrays.get("lengths"), scope, None if names is None else tuple(names.tolist()))
+    return Table(file, X, Y, arrays.get("lengths"), scope, None if names is None else tuple(names.tolist()))
 
 
 def write(table: Table, stream: IO[bytes]) -> None:

@@ -7,8 +7,12 @@ from typing import IO, Any
 
 from onelayer.data.files import records as record_files
 from onelayer.data.files import rows as row_files
+from onelayer.data.files import streamed
 from onelayer.data.files.table import Table, refuse
 from onelayer.errors import MissingExtraError
+
+#: Bytes of a column that are read ahead, instead of all of a row group.
+BUFFER = 1 << 20
 
 
 def read(path: Path) -> Table:
@@ -16,7 +20,11 @@ def read(path: Path) -> Table:
     pyarrow, parquet = _pyarrow("reading Parquet")
     try:
         with path.open("rb") as stream:
-            columns: dict[str, list[Any]] = parquet.read_table(stream, use_threads=False).to_pydict()
+            source = parquet.ParquetFile(stream, buffer_size=BUFFER)
+            table = streamed.read(path.name, source, pyarrow)
+            if table is not None:
+                return table
+            columns: dict[str, list[Any]] = source.read(use_threads=False).to_pydict()
     except (pyarrow.ArrowException, OSError) as error:
         raise refuse(
             "a whole Parquet file", f"{path.name} cannot be read ({str(error).rstrip('.')})", "Write it again."
@@ -43,6 +51,7 @@ def write(table: Table, stream: IO[bytes]) -> None:
 def _pyarrow(wanted_for: str) -> tuple[Any, Any]:
     try:
         import pyarrow
+        import pyarrow.compute
         from pyarrow import parquet
     except ImportError:
         raise MissingExtraError(wanted_for, "pyarrow", "parquet") from None

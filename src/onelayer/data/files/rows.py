@@ -69,20 +69,9 @@ def lines(table: Table) -> Iterator[str]:
 
 def from_columns(file: str, columns: Columns, where: Where) -> Table:
     """Rows of one sequence need not be adjacent; they keep their order, or take that of ``position``."""
-    if "sequence" not in columns:
-        raise refuse("a column sequence", f"{file} has {', '.join(columns)}", f"Columns are: {COLUMNS}.")
-    if not columns["sequence"]:
+    if "sequence" in columns and not columns["sequence"]:
         raise refuse("at least one row", f"{file} has a header only", "Give some data.")
-    token = _role(file, columns, ("token", "x"))
-    answer = _role(file, columns, ("answer", "sequence_answer"))
-    if token is None:
-        raise refuse("a column token, or columns x0, x1, ...", f"{file} has {', '.join(columns)}", "Add them.")
-    known = {"sequence", "position", *token[1], *(answer[1] if answer else ())}
-    for name in columns:
-        if name not in known:
-            raise refuse(
-                "known columns only", f"{file} has {name!r}", f"Drop or rename it. Columns are: {COLUMNS}."
-            )
+    token, answer = roles(file, list(columns))
     names = list(dict.fromkeys(named(columns["sequence"], where)))
     index = {name: i for i, name in enumerate(names)}
     code = np.array([index[name] for name in columns["sequence"]])
@@ -96,6 +85,23 @@ def from_columns(file: str, columns: Columns, where: Where) -> Table:
     if scope == "sequence":
         _refuse_varying(columns, answer[1], order, rows[code[order]], where)
     return build(file, tokens, counts.tolist(), answers, scope, names)
+
+
+def roles(file: str, columns: list[str]) -> tuple[Role, Role | None]:
+    """Which columns hold the tokens, and which the answers, if any do."""
+    if "sequence" not in columns:
+        raise refuse("a column sequence", f"{file} has {', '.join(columns)}", f"Columns are: {COLUMNS}.")
+    token = _role(file, columns, ("token", "x"))
+    answer = _role(file, columns, ("answer", "sequence_answer"))
+    if token is None:
+        raise refuse("a column token, or columns x0, x1, ...", f"{file} has {', '.join(columns)}", "Add them.")
+    known = {"sequence", "position", *token[1], *(answer[1] if answer else ())}
+    for name in columns:
+        if name not in known:
+            raise refuse(
+                "known columns only", f"{file} has {name!r}", f"Drop or rename it. Columns are: {COLUMNS}."
+            )
+    return token, answer
 
 
 def _values(columns: Columns, role: Role, rows: Array, what: str, where: Where) -> Array:
@@ -159,7 +165,7 @@ def _is_float(text: str) -> bool:
     return "_" not in text
 
 
-def _role(file: str, columns: Columns, names: tuple[str, str]) -> Role | None:
+def _role(file: str, columns: list[str], names: tuple[str, str]) -> Role | None:
     """Which of two columns there is, alone or numbered from 0."""
     found = []
     for name in names:
@@ -182,14 +188,18 @@ def _order(code: Array, position: list[Any] | None, where: Where) -> Array:
     for i, value in enumerate(position):
         if type(value) is not int:
             raise refuse("whole numbers in position", f"{where(i)} has {value!r}", "Number the tokens 0, 1, 2, ...")
-    places = typed(position, "positions", where)
+    return in_order(code, typed(position, "positions", where), where)
+
+
+def in_order(code: Array, places: Array, where: Where) -> Array:
+    """Rows by sequence, then by place."""
     order = np.lexsort((places, code))
     twice = np.flatnonzero((np.diff(code[order]) == 0) & (np.diff(places[order]) == 0))
     if twice.size:
         a, b = (int(order[twice[0] + j]) for j in (0, 1))
         raise refuse(
             "different positions in each sequence",
-            f"{where(a)} and {where(b)} both are token {position[a]} of one sequence",
+            f"{where(a)} and {where(b)} both are token {places[a]} of one sequence",
             "Correct one of them.",
         )
     return order

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onelayer.data.answers import Scope
+from onelayer.data.blocks import is_mapped, on_disk
 from onelayer.errors import HypothesisError
 
 Array = NDArray[Any]
@@ -93,7 +94,7 @@ def padded(flat: Array, counts: Sequence[int]) -> Array:
     shape = (len(counts), max(counts), *flat.shape[1:])
     if len(flat) == shape[0] * shape[1]:
         return flat.reshape(shape)
-    places = np.zeros(shape, flat.dtype)
+    places = on_disk(shape, flat.dtype) if is_mapped(flat) else np.zeros(shape, flat.dtype)
     places[np.arange(shape[1]) < np.asarray(counts)[:, None]] = flat
     return places
 

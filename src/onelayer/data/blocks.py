@@ -1,0 +1,49 @@
+"""Arrays larger than memory: passes over blocks of rows, and results that live where their source lives."""
+
+from __future__ import annotations
+
+import mmap
+import tempfile
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+Array = NDArray[Any]
+
+BLOCK_BYTES = 1 << 24
+
+
+def blocks(array: Array, block_bytes: int = BLOCK_BYTES) -> Iterator[slice]:
+    """Slices of rows of about this many bytes."""
+    step = max(1, block_bytes // max(1, array.itemsize * array[:1].size))
+    for start in range(0, len(array), step):
+        yield slice(start, start + step)
+
+
+def every(test: Callable[[Array], Any], array: Array) -> bool:
+    """Whether a test holds for all elements, asked block by block."""
+    return all(bool(np.all(test(array[rows]))) for rows in blocks(array))
+
+
+def is_mapped(array: Array) -> bool:
+    """Whether an array, or what it is a view of, is a memory-mapped file."""
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        base = base.base
+    return isinstance(base, mmap.mmap)
+
+
+def on_disk(shape: tuple[int, ...], dtype: DTypeLike) -> Array:
+    """Zeros in a file without a name in the temporary folder (TMPDIR): gone with the array, even after a crash."""
+    with tempfile.TemporaryFile(prefix="onelayer-") as file:
+        return np.asarray(np.memmap(file, dtype, "w+", shape=shape))
+
+
+def mapped_like(source: Array, function: Callable[[slice], Array], dtype: DTypeLike) -> Array:
+    """An array of the shape of ``source``, made block by block: in memory, or on disk if the source is."""
+    out = on_disk(source.shape, dtype) if is_mapped(source) else np.empty(source.shape, dtype)
+    for rows in blocks(source):
+        out[rows] = function(rows)
+    return out
