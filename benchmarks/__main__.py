@@ -18,6 +18,7 @@ from benchmarks import (
     readme,
     recall,
     statements,
+    text,
     throughput,
     training,
 )
@@ -30,6 +31,7 @@ ALL = {
     "checker": checker.run,
     "identity": identity.run,
     "float32": float32.run,
+    "text": text.run,
     "throughput": throughput.run,
     "facts": facts.run,
     "training": training.run,
@@ -57,10 +59,10 @@ def main() -> None:
     machine = {"python": platform.python_version(), "numpy": version("numpy"), "machine": platform.machine()}
     for name in names:
         tables = ALL[name]()
-        text = "".join(markdown(title, rows) + "\n" for title, rows in tables.items())
+        page = "".join(markdown(title, rows) + "\n" for title, rows in tables.items())
         (RESULTS / f"{name}.json").write_text(json.dumps({"machine": machine, "tables": tables}, indent=1) + "\n")
-        (RESULTS / f"{name}.md").write_text(text)
-        print(text)
+        (RESULTS / f"{name}.md").write_text(page)
+        print(page)
     readme.update()
 
 

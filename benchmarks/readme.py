@@ -9,6 +9,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results"
+RUNTIMES = ("NumPy", "PyTorch", "ONNX Runtime")
 MARKERS = re.compile(r"(<!-- figures -->\n).*?(<!-- /figures -->\n)", re.DOTALL)
 
 
@@ -51,6 +52,7 @@ def figures() -> str:
             f"{hardmax['gap of a searched softmax head']:.2f}",
         ),
     ]
+    rows += [*_float32(), *_text()]
     if (RESULTS / "checker.json").exists():
         rows += [
             (
@@ -60,6 +62,43 @@ def figures() -> str:
             for row in tables("checker")["Verification"]
         ]
     return "| measured | |\n|---|---|\n" + "".join(f"| {a} | {b} |\n" for a, b in rows)
+
+
+def _float32() -> list[tuple[str, str]]:
+    if not (RESULTS / "float32.json").exists():
+        return []
+    built = tables("float32")["float32 at 1.6 million answers"]
+    dense = {row["data"]: row for row in tables("float32")["the dense networks"]}
+    checked = {row["data"]: row for row in tables("float32")["the checker"]}
+    rows = []
+    for row in built:
+        asked, verdict = dense[row["data"]], checked[row["data"]]
+        wrong = sum(asked[f"{name}: {what}"] for name in RUNTIMES for what in ("wrong", "other bits"))
+        rows += [
+            (
+                f"float32, {row['answers']:,} answers, {row['data']} ({row['readout']}): built, parameters",
+                f"{row['build s']:.1f} s ({row['build / floor']:.0f} times the floor), "
+                f"{row['parameters / answer']:.2f} an answer, {row['bits / parameter']:.1f} bits each",
+            ),
+            (
+                f"the same: wrong by search; wrong or of other bits in {', '.join(RUNTIMES)}; any order",
+                f"{row['wrong by search']}; {wrong} of {asked['answers asked']:,} asked; {verdict['verdict']}",
+            ),
+        ]
+    return rows
+
+
+def _text() -> list[tuple[str, str]]:
+    if not (RESULTS / "text.json").exists():
+        return []
+    row = tables("text")["Python's language reference, windows of 128 bytes"][0]
+    return [
+        (
+            f"Python's reference, {row['bytes']:,} bytes by heart: windows right, build, recital, certificate",
+            f"{row['right']:,} of {row['deterministic windows']:,}, {row['build s']:.1f} s, "
+            f"{row['bytes/s recited']:,.0f} bytes/s, {row['verdict']}",
+        )
+    ]
 
 
 def update() -> None:

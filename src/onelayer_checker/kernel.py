@@ -102,7 +102,7 @@ def linear(x: Ball, W: Array, b: Array | float, A: Arithmetic) -> Ball:
     small = (size > 0) & (np.minimum(np.abs(x.m) - x.r, 1.0) * absW.min(where=W != 0, initial=1.0) < 2 * normal)
     small |= (x.r > 0) & (x.r * absW.min(where=W != 0, initial=1.0) < 2 * normal)
     if small.any():
-        loses = loses | small @ (W != 0)
+        loses = loses | (product(small.astype(np.float32), (W != 0).astype(np.float32)) > 0)
     own, model = gamma(steps, U), gamma(steps, A.u)
     r = (R * (1 + model) + S * (own + model)) * UP + np.where(loses, lost, 0.0)
     return Ball(product(x.m, W) + b, guarded(r, (S + R) * np.where(reach < np.inf, 2.0, np.inf), A))

@@ -1,0 +1,50 @@
+"""A text by heart: Python's language reference, built, asked for every window, recited, and proved."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from onelayer import memorize_text, save
+from onelayer.text import python_reference
+
+CONTEXT, PASSAGE = 128, 2000
+
+
+def run() -> dict[str, list[dict[str, object]]]:
+    text = python_reference().encode()
+    start = time.perf_counter()
+    model = memorize_text(text, context=CONTEXT)
+    built = time.perf_counter() - start
+    measured = model.windows_right(text)
+    at = len(text) // 3
+    start = time.perf_counter()
+    recited = model.generate(text[at : at + CONTEXT], PASSAGE)
+    seconds = time.perf_counter() - start
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.perf_counter()
+        path = save(Path(folder) / "model", model.memory, certificate=model.certify(text))
+        certified = time.perf_counter() - start
+        start = time.perf_counter()
+        command = [sys.executable, "-I", "-m", "onelayer_checker", str(path)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        checked = time.perf_counter() - start
+    row = {
+        "bytes": len(text),
+        "deterministic windows": measured.certain,
+        "right": measured.certain_right,
+        "ambiguous windows": measured.ambiguous,
+        "distributions right": measured.ambiguous_right,
+        "build s": built,
+        "passage exact": recited == text[at + CONTEXT : at + CONTEXT + PASSAGE],
+        "bytes/s recited": PASSAGE / seconds,
+        "parameters": model.memory.n_parameters,
+        "certify s": certified,
+        "verdict": done.stdout.splitlines()[-1],
+        "claims proved": done.stdout.count("proved"),
+        "check s": checked,
+    }
+    return {"Python's language reference, windows of 128 bytes": [row]}
