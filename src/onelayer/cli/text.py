@@ -18,6 +18,8 @@ from onelayer.text import memorize_text as memorize
 
 #: Tokens after which what has been recited is shown.
 FLUSH = 64
+#: Bytes of a text up to which it is certified without being asked for.
+CERTIFIED = 1 << 17
 
 
 def memorize_text(
@@ -35,7 +37,10 @@ def memorize_text(
     ] = None,
     seed: Seed = 0,
     overwrite: Overwrite = False,
-    certificate: Annotated[bool, typer.Option(help="Write a certificate beside the weights.")] = True,
+    certificate: Annotated[
+        bool | None,
+        typer.Option(help="Write a certificate beside the weights; by default for texts of at most 128 KB."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Compile a text into a one-layer next-token model, and ask for what follows every window."""
@@ -54,7 +59,8 @@ def memorize_text(
         step("asking for what follows every window")
         measured = model.windows_right(text)
         proof = None
-        if certificate and measured.perfect:
+        wanted = len(text) <= CERTIFIED if certificate is None else certificate
+        if wanted and measured.perfect:
             step("certifying")
             proof = model.certify(text)
         step("writing")
@@ -70,6 +76,8 @@ def memorize_text(
         say(f"{measured} (measured). Written to {out_dir}")
         if claims:
             say(f"{len(claims)} claims certified: `onelayer verify {out_dir}` has them decided anew.")
+        elif not wanted and certificate is None:
+            say("Not certified, since that takes minutes for a long text; --certificate does it.")
     if not measured.perfect:
         err.print(f"the first wrong answer: {measured.first_wrong}", markup=False)
         raise typer.Exit(1)
