@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onelayer import HypothesisError
+from onelayer import HypothesisError, certify, memorize
 from onelayer.constructions.contexts import lattice
 from onelayer.constructions.contexts.quantiser import quantise
 from onelayer.constructions.contexts.stream import open_stream
@@ -97,3 +97,22 @@ def test_the_room_for_rounding_does_not_shrink_with_the_data(rng) -> None:
         margins.append(0.5 / c.radius)
     assert min(margins) > 2
     assert margins[1] > 0.8 * margins[0]
+
+
+@pytest.mark.parametrize("positions", [False, True])
+@pytest.mark.parametrize("readout", ["table", "retrieval"])
+@pytest.mark.parametrize("shape", [(1, 1, 2), (3, 2, 2)])
+def test_tokens_that_are_all_alike(shape, readout, positions) -> None:
+    X, Y = np.full(shape, 7.5, np.float32), np.zeros(shape[:2], int)
+    if positions:
+        Y += np.arange(shape[1])
+    model = memorize(X, Y, mapping="lattice", readout=readout, positions=positions)
+    np.testing.assert_array_equal(model.predict(X, path="dense"), Y)
+    assert certify(model, X, Y).claims
+
+
+def test_many_tokens_that_are_all_alike() -> None:
+    X, Y = np.ones((600, 1, 3), np.float32), np.full((600, 1), "same")
+    model = memorize(X, Y)
+    assert model.ledger["mapping"] == "lattice"
+    np.testing.assert_array_equal(model.predict(X), Y)

@@ -191,7 +191,8 @@ def _codes_of_reals(
     steps = rng.standard_normal((quantiser.count, rank))
     trial = quantiser.features(thinned(flat, used, max(1, T >> 16)), _linear(steps, np.zeros(rank), dtype))
     centre = trial.mean(axis=0)
-    scale = 0.45 * 2.0**bits / np.abs(trial - centre).max(axis=0, initial=1e-9)
+    spread = np.abs(trial - centre).max(axis=0)
+    scale = np.where(spread > 0, 0.45 * 2.0**bits / np.where(spread > 0, spread, 1.0), 0.0)
     own = 1.0 if stream.positions else own_weight(n)  # with positions, their layers put it in
     layer = _linear(own * np.rint(steps * scale), -own * np.rint(centre * scale), dtype)
     raw = quantiser.features(flat, layer)

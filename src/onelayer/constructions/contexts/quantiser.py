@@ -84,6 +84,9 @@ def quantise(tokens: Array, levels: int, dtype: np.dtype[Any], used: Array | Non
             cuts[i] = _cuts(np.sort(tokens[:, i] if used is None else tokens[used, i]), levels)
 
     over_threads(run, [slice(i, i + 1) for i in range(d)])
+    if not any(len(low) for low, _ in cuts):  # all tokens are one: a step that is 0 for it
+        top = 2.0 * float(np.abs(tokens[:, 0]).max()) + 1.0
+        return Quantiser(d, np.zeros(1, np.intp), np.ones(1), np.array([top]), dtype)
     low, high = (np.concatenate([cut[side] for cut in cuts]).astype(np.float64) for side in (0, 1))
     slope = np.exp2(np.ceil(np.log2(4.0 / (high - low))))
     start = ((low + high) / 2 - 0.5 / slope).astype(dtype).astype(np.float64)
