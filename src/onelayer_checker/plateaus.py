@@ -117,5 +117,4 @@ def _in_order(cells: Cells) -> bool:
     low, high = cells.off_low[:, 0], cells.off_high[:, 0]
     alive = np.max(cells.off_low, axis=1) < np.inf
     ends = np.min(np.abs(cells.off_high), axis=1)[alive] < np.inf
-    step = np.max(cells.off_low[0]) > -np.inf and not ends[-1:].all()  # begins, and never ends
-    return bool((low[1:] >= low[:-1]).all() and (high[1:] >= high[:-1]).all() and ends[:-1].all() and not step)
+    return bool((low[1:] >= low[:-1]).all() and (high[1:] >= high[:-1]).all() and ends[:-1].all())

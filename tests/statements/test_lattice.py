@@ -111,6 +111,13 @@ def test_tokens_that_are_all_alike(shape, readout, positions) -> None:
     assert certify(model, X, Y).claims
 
 
+def test_two_tokens_of_width_one() -> None:
+    X, Y = np.array([[[1.0], [1.0]], [[2.0], [1.0]]], np.float32), [[0, 0], [1, 2]]
+    model = memorize(X, Y, mapping="lattice")
+    np.testing.assert_array_equal(model.predict(X), Y)
+    assert certify(model, X, Y).claims
+
+
 def test_many_tokens_that_are_all_alike() -> None:
     X, Y = np.ones((600, 1, 3), np.float32), np.full((600, 1), "same")
     model = memorize(X, Y)

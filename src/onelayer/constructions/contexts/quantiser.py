@@ -86,11 +86,15 @@ def quantise(tokens: Array, levels: int, dtype: np.dtype[Any], used: Array | Non
     over_threads(run, [slice(i, i + 1) for i in range(d)])
     if not any(len(low) for low, _ in cuts):  # all tokens are one: a step that is 0 for it
         top = 2.0 * float(np.abs(tokens[:, 0]).max()) + 1.0
-        return Quantiser(d, np.zeros(1, np.intp), np.ones(1), np.array([top]), dtype)
+        return Quantiser(d, np.zeros(2, np.intp), np.ones(2), np.full(2, top), dtype)
     low, high = (np.concatenate([cut[side] for cut in cuts]).astype(np.float64) for side in (0, 1))
     slope = np.exp2(np.ceil(np.log2(4.0 / (high - low))))
     start = ((low + high) / 2 - 0.5 / slope).astype(dtype).astype(np.float64)
-    return Quantiser(d, np.repeat(np.arange(d), [len(cut[0]) for cut in cuts]), slope, start, dtype)
+    component = np.repeat(np.arange(d), [len(cut[0]) for cut in cuts])
+    twice = (
+        np.zeros(2, np.intp) if len(component) == 1 else slice(None)
+    )  # a lone step looks like a cell to a checker
+    return Quantiser(d, component[twice], slope[twice], start[twice], dtype)
 
 
 def thinned(tokens: Array, used: Array | None, step: int) -> Array:
