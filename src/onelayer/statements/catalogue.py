@@ -248,6 +248,14 @@ _STATEMENTS = (
         ("lattice", "retrieval", "plateaus"),
     ),
     Statement(
+        "target",
+        "Functions as straight-line programs",
+        "",
+        "ours",
+        "A function of n tokens in a box is given as a program of scalar operations; intervals enclose its values "
+        "and its slopes between any two points, hence a Lipschitz constant.",
+    ),
+    Statement(
         "data",
         "What can be read as sequences and answers",
         "",

@@ -1,0 +1,9 @@
+"""Functions to be approximated: named, written as a formula, built line by line, or given as Python."""
+
+from __future__ import annotations
+
+from onelayer.targets.program import Builder, Node, Program
+from onelayer.targets.target import Target, names, resolve
+from onelayer.targets.zoo import ZOO
+
+__all__ = ["ZOO", "Builder", "Node", "Program", "Target", "names", "resolve"]
