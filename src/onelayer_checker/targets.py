@@ -1,8 +1,9 @@
 """Targets: straight-line programs, and enclosures of their values and slopes on boxes.
 
-``enclose`` is sound: for every real x in a box, f(x) lies in [low, high]; and for any two points a, b of it there
-is a vector g within the slopes with f(b) - f(a) = g . (b - a). Both hold line by line, by induction: each operation
-below says how the difference of its values comes from the differences of its arguments.
+``enclose`` is sound: where its bounds are finite, f is defined on the whole box; for every real x in it f(x) is in
+[low, high]; and for any two points a, b of it there is a vector g within the slopes with f(b) - f(a) = g . (b - a).
+All hold line by line, by induction: each operation says below how the difference of its values comes from those of
+its arguments. What may be undefined or unbounded somewhere makes whatever uses it so: both ends are then infinite.
 """
 
 from __future__ import annotations
@@ -98,9 +99,12 @@ def _choose(first: Array, second: Array, f: Slopes, g: Slopes) -> Slopes:
     return chosen
 
 
-def _monotone(op: str, a: Interval, f: Slopes) -> tuple[Interval, Slopes]:
-    """Functions of one variable: the slope between two points is a derivative between them (mean value theorem);
-    that of a root is 1 / (sqrt(a) + sqrt(b)), that of |a| lies in [-1, 1]."""
+def _of_one(op: str, a: Interval, f: Slopes) -> tuple[Interval, Slopes]:
+    """Values and slopes of a function of one line. Between two points the slope of exp, sin and cos is a derivative
+    (mean value theorem), that of v^2 is v(a) + v(b), of sqrt(v) 1 / (sqrt(v(a)) + sqrt(v(b))), of |v| in [-1, 1].
+    """
+    if op == "square":
+        return square(a), _combine((f, (2 * a[0], 2 * a[1])))
     if op == "neg":
         return minus(a), _combine((f, MINUS))
     if op == "abs":
@@ -115,16 +119,14 @@ def _monotone(op: str, a: Interval, f: Slopes) -> tuple[Interval, Slopes]:
     return wave(a, turn), _combine((f, wave(a, turn + 1) if f else ONE))
 
 
-def _step(op: str, a: Interval, f: Slopes, b: Interval, g: Slopes) -> tuple[Interval, Slopes]:
-    """Values and slopes of one operation. For v w: v(b) G_w + w(a) G_v. For q = v / w: (G_v - q(a) G_w) / w(b). For
-    N = hypot(v, w): N(b) - N(a) = sum of (v(a) + v(b)) / (N(a) + N(b)) times differences of v, and that mediant
-    lies between v/N at a and at b, within [-1, 1]."""
+def _of_two(op: str, a: Interval, f: Slopes, b: Interval, g: Slopes) -> tuple[Interval, Slopes]:
+    """Values and slopes of a function of two lines. v w: v(b) G_w + w(a) G_v. q = v / w: (G_v - q(a) G_w) / w(b).
+    N = hypot(v, w): N(b) - N(a) is (v(a) + v(b)) / (N(a) + N(b)) times the difference of v, and the same in w; that
+    mediant lies between v/N at a and at b, within [-1, 1]. Where N(a) + N(b) = 0, all differences are 0."""
     if op == "add":
         return plus(a, b), _combine((f, ONE), (g, ONE))
     if op == "sub":
         return out(a[0] - b[1], a[1] - b[0]), _combine((f, ONE), (g, MINUS))
-    if op == "mul" and a is b:
-        return square(a), _combine((f, (2 * a[0], 2 * a[1])))
     if op == "mul":
         return times(a, b), _combine((f, b), (g, a))
     if op == "div":
@@ -132,10 +134,8 @@ def _step(op: str, a: Interval, f: Slopes, b: Interval, g: Slopes) -> tuple[Inte
         return value, _combine((_combine((f, ONE), (g, minus(value))), divide(ONE, b)))
     if op == "hypot":
         value = root(plus(square(a), square(b)))
-        ratios = [
-            (np.maximum(low, -1.0), np.minimum(high, 1.0)) for low, high in (divide(a, value), divide(b, value))
-        ]
-        return value, _combine((f, ratios[0]), (g, ratios[1]))
+        v, w = ((np.maximum(x, -1.0), np.minimum(y, 1.0)) for x, y in (divide(a, value), divide(b, value)))
+        return value, _combine((f, v), (g, w))
     if op == "min":
         return (np.minimum(a[0], b[0]), np.minimum(a[1], b[1])), _choose(a[1] <= b[0], b[1] <= a[0], f, g)
     return (np.maximum(a[0], b[0]), np.maximum(a[1], b[1])), _choose(a[0] >= b[1], b[0] >= a[1], f, g)
@@ -154,11 +154,15 @@ def _run(program: Program, low: Array, high: Array, gradient: bool) -> list[tupl
             v = arguments[0] * program.d + arguments[1]
             known[k] = (low[v], high[v]), {v: ONE} if gradient else {}
         elif op == "const":
-            value = np.full(1, arguments[0])
-            known[k] = (value, value), {}
+            known[k] = (np.full(1, arguments[0]),) * 2, {}
         else:
             (a, f), (b, g) = known[arguments[0]], known[arguments[-1]]
-            known[k] = _monotone(op, a, f) if ARGUMENTS[op] == 1 else _step(op, a, f, b, g)
+            op = "square" if op == "mul" and arguments[0] == arguments[1] else op
+            value, slopes = _of_two(op, a, f, b, g) if ARGUMENTS.get(op) == 2 else _of_one(op, a, f)
+            lost = ~(np.isfinite(value[0]) & np.isfinite(value[1])) | (a[0] == -np.inf) | (b[0] == -np.inf)
+            if lost.any():
+                value = np.where(lost, -np.inf, value[0]), np.where(lost, np.inf, value[1])
+            known[k] = value, slopes
             for i in arguments:
                 if last[i] == k:
                     known.pop(i, None)
@@ -168,12 +172,14 @@ def _run(program: Program, low: Array, high: Array, gradient: bool) -> list[tupl
 
 
 def _blocks(program: Program, boxes: int) -> Iterator[slice]:
-    size = max(1, min(BLOCK, HELD // (len(program.lines) * (program.n * program.d + 1))))
-    return (slice(start, min(start + size, boxes)) for start in range(0, boxes, size))
+    step = max(1, min(BLOCK, HELD // (len(program.lines) * (program.n * program.d + 1))))
+    return (slice(start, min(start + step, boxes)) for start in range(0, boxes, step))
 
 
 def enclose(program: Program, low: Array, high: Array, gradient: bool) -> Enclosure:
-    """Encloses the outputs, and if asked their slopes, on boxes [B, m] whose ends are finite and in order."""
+    """Encloses the outputs, and if asked their slopes, on boxes [B, m]."""
+    if not ((-np.inf < low) & (low <= high) & (high < np.inf)).all():
+        raise ValueError("the ends of a box must be finite and in order")
     B, m, K = len(low), program.n * program.d, len(program.outputs)
     ends = np.empty((2, B, K))
     slopes = np.zeros((2, B, K, m if gradient else 0))
@@ -185,6 +191,8 @@ def enclose(program: Program, low: Array, high: Array, gradient: bool) -> Enclos
                     ends[side, rows, k] = value[side]
                     for v, g in slope.items():
                         slopes[side, rows, k, v] = g[side]
+    lost = ends[0] == -np.inf
+    slopes[0, lost], slopes[1, lost] = -np.inf, np.inf
     return Enclosure(ends[0], ends[1], slopes[0], slopes[1])
 
 
@@ -193,7 +201,7 @@ def bounds(program: Program, low: Array, high: Array) -> tuple[Array, Array]:
     ends = np.empty((2, len(low), len(program.outputs)))
     for rows in _blocks(program, len(low)):
         a, b = np.asarray(low[rows], np.float64), np.asarray(high[rows], np.float64)
-        c = np.clip(a + (b - a) / 2, a, b)
+        c = np.clip(a / 2 + b / 2, a, b)
         box, point = enclose(program, a, b, True), enclose(program, c, c, False)
         with np.errstate(all="ignore"):
             radius = np.maximum(b - c, c - a) * UP + TINY

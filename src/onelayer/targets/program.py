@@ -7,7 +7,7 @@ no library to know which function is meant. A constant is the float64 number its
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -98,10 +98,6 @@ class Program:
                 ufunc = UNARY[op] if op in UNARY else BINARY[op]
                 values.append(np.asarray(ufunc(*(values[i] for i in arguments))))
         return values
-
-    def of_outputs(self, outputs: Sequence[int]) -> Program:
-        """The program of some output lines only, as components of the sequence."""
-        return replace(self, outputs=tuple(outputs), per="sequence", components=len(outputs))
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON without floats: a constant is a hexadecimal string, as in a certificate."""

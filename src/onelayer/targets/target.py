@@ -12,11 +12,14 @@ from typing import Any
 import numpy as np
 
 from onelayer.errors import HypothesisError
+from onelayer.targets.expression import read_expression
 from onelayer.targets.program import Array, Per, Program
 from onelayer.targets.slopes import lipschitz as derived
 from onelayer.targets.zoo import ZOO, Kind
 
 Function = Callable[[Array], Array]
+#: A text that is one word, perhaps with a number after a colon, is a name; x and x1 are formulas.
+NAME = re.compile(r"(?!(x[0-9]*|y|n|pi)$)[A-Za-z_]\w*(:.*)?")
 KINDS = ("equivariant", "invariant", "ordered")
 #: Sequences on which symmetry and a Lipschitz constant are tried, and what float32 may cost their values.
 TRIED, ROUNDING = 64, 1e-5
@@ -58,7 +61,7 @@ def resolve(
     kind: Kind | None = None,
     components: int | None = None,
 ) -> Target:
-    """The target that a name, a program or a Python function stands for, on the box [low, high]^(n d).
+    """The target that a name, a formula, a program or a Python function stands for, on the box [low, high]^(n d).
 
     A Python function takes sequences [B, n, d] and gives [B, n, q] or [B, q]; it must come with its kind, and with
     a Lipschitz constant if something is to be derived from it. Its symmetry is tried on samples, not proved.
@@ -67,13 +70,13 @@ def resolve(
     if kind is not None and kind not in KINDS:
         raise HypothesisError("target", f"a kind among {', '.join(KINDS)}", f"kind={kind!r}", "Choose one.")
     if isinstance(target, str):
-        found = _named(target, n, d, low, high)
+        found = (_named if NAME.fullmatch(target.strip()) else _written)(target.strip(), n, d, low, high)
     elif isinstance(target, Program):
         found = _of_program(target, low, high, kind)
     elif callable(target):
         found = _of_callable(target, n, d, low, high, kind)
     else:
-        needs = "a name, a program or a Python function"
+        needs = "a name, a formula, a program or a Python function"
         raise HypothesisError(
             "target", needs, f"a {type(target).__name__} was given", f"Names: {', '.join(names())}."
         )
@@ -100,7 +103,7 @@ def _smallest(*constants: float | None) -> float | None:
 
 
 def _named(text: str, n: int, d: int, low: float, high: float) -> Target:
-    name, _, number = text.strip().partition(":")
+    name, _, number = text.partition(":")
     named = ZOO.get(name)
     if named is None:
         near = get_close_matches(name, names(), 1)
@@ -115,6 +118,11 @@ def _named(text: str, n: int, d: int, low: float, high: float) -> Target:
     constant = _smallest(named.lipschitz(n, low, high, parameter), derived(program, low, high))
     title = f"{name}:{parameter}" if takes else name
     return _with_program(title, named.kind, program, constant, named.says)
+
+
+def _written(text: str, n: int, d: int, low: float, high: float) -> Target:
+    kind, program = read_expression(text, n, d)
+    return _with_program(text, kind, program, derived(program, low, high), f"the formula {text}")
 
 
 def _with_program(name: str, kind: Kind, program: Program, constant: float | None, says: str) -> Target:

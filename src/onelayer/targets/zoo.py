@@ -17,9 +17,9 @@ from onelayer.targets.program import Builder, Node, Per, Program
 Kind = Literal["equivariant", "invariant", "ordered"]
 #: (builder, whole parameter or 0) -> outputs
 Formula = Callable[[Builder, int], list[Node]]
-#: Lipschitz constant of the exact formula on the box, or None
+#: A Lipschitz constant of the program on the box, or None
 Known = Callable[["Asked"], float | None]
-#: Covers constants of a formula that float64 rounds.
+#: Covers the roundings of a constant, and those of numbers in a formula.
 SLACK = 1.0 + 2.0**-40
 
 
@@ -55,8 +55,7 @@ class Named:
     def lipschitz(self, n: int, low: float, high: float, parameter: int | None = None) -> float | None:
         """The constant known on paper, or None."""
         asked = Asked(n, low, high, self.parameter if parameter is None else parameter)
-        value = None if self.known is None else self.known(asked)
-        return None if value is None else value * SLACK
+        return None if self.known is None else self.known(asked)
 
 
 def _column(b: Builder, c: int) -> list[Node]:
@@ -126,7 +125,7 @@ def _polynomial(b: Builder, degree: int) -> list[Node]:
 def _standardise_known(asked: Asked) -> float:
     """|d(x_j - mean)| <= 2 (1 - 1/n), |d deviation| <= 1 (it is a seminorm below the sup norm), and |x_j - mean| <=
     deviation sqrt(n - 1), where s / (0.1 + s)^2 <= 2.5."""
-    return 20 * (1 - 1 / asked.n) + 2.5 * math.sqrt(asked.n - 1)
+    return (20 * (1 - 1 / asked.n) + 2.5 * math.sqrt(asked.n - 1)) * SLACK
 
 
 def _chebyshev_known(asked: Asked) -> float | None:
