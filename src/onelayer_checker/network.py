@@ -93,6 +93,7 @@ def build(tensors: dict[str, Array], causal: bool = False) -> Network:
     """Check names, dtypes and shapes of the weights against the template."""
     known = {"embedding.lift", "embedding.table", "embedding.bias", "embedding.positions"}
     known |= {f"attention.{name}" for name in ("W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K")}
+    wide = {name: a.astype(np.float64, copy=False) for name, a in tensors.items()}
     layers: dict[str, list[Layer]] = {"feedforward": [], "readout": []}
     for stack, found in layers.items():
         while f"{stack}.{len(found)}.weight" in tensors:
@@ -100,13 +101,12 @@ def build(tensors: dict[str, Array], causal: bool = False) -> Network:
             known |= set(names)
             if names[1] not in tensors:
                 raise Malformed("graph", f"{names[1]} is missing")
-            found.append(Layer(*(tensors[name].astype(np.float64) for name in names)))
+            found.append(Layer(*(wide[name] for name in names)))
     dtypes = {a.dtype for a in tensors.values()}
     if len(dtypes) != 1 or not dtypes <= {np.dtype("<f4"), np.dtype("<f8")}:
         raise Malformed("graph", f"weights must be all F32 or all F64, found {sorted(map(str, dtypes))}")
     if set(tensors) - known:
         raise Malformed("graph", f"unknown tensors {sorted(set(tensors) - known)[:5]}")
-    wide = {name: a.astype(np.float64) for name, a in tensors.items()}
     _check_shapes(wide, layers)
     first, *rest = layers["readout"]
     return Network(wide, dtypes.pop(), Stack.of(layers["feedforward"]), first, Stack.of(rest), causal)
