@@ -199,6 +199,14 @@ _STATEMENTS = (
         "Reordering the tokens reorders the outputs, so equal (token, multiset) pairs must have equal answers.",
     ),
     Statement(
+        "constant_outputs",
+        "Heads average, they do not store",
+        "",
+        "ours",
+        "On sequences of equal tokens every layer is one affine map, so with an affine readout it misses a target "
+        "by at least a quarter of the target's second difference there.",
+    ),
+    Statement(
         "positions",
         "Positions make sequences ordered",
         "kajitsuka2024",
