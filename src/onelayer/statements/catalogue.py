@@ -207,6 +207,14 @@ _STATEMENTS = (
         "by at least a quarter of the target's second difference there.",
     ),
     Statement(
+        "narrow_stream",
+        "A residual stream of width one is too narrow",
+        "",
+        "ours",
+        "Two real tokens, attention first on a stream of width 1, any number of heads, biases allowed: every "
+        "readout misses x1 + (x1 - x2)^3 on [-1, 1]^2 by at least 1/8.",
+    ),
+    Statement(
         "positions",
         "Positions make sequences ordered",
         "kajitsuka2024",
