@@ -118,7 +118,8 @@ def witness(model: Transformer) -> Witness:
     Proof that it is at least 1/8. Put t = x1 - x2 and A = sum v_h. If the embedding is a + b x with b = 0, or if
     1 + A = 0, all inputs (x, x) have the same output and (1, 1), (-1, -1) cost 1. Else SA(x, x)_1 is affine in x,
     and one-to-one. A head gives its own token the weight 1/2 + tanh(m t/2)/2 (hardmax: 1/2 + sign(m t)/2), m a
-    function of x1 alone, so the part of SA(x1, x1 - t)_1 odd in t is linear in t. Take x1 = 0: SA(0, -t)_1 = SA(x, x)_1 for
+    function of x1 alone, so the part of SA(x1, x1 - t)_1 odd in t is linear in t. For x1 = 0, SA(0, -t)_1 is equal
+    to SA(x, x)_1 for
         x(t) = (-A t/2 + E(t))/(1 + A),   E even and continuous, E(0) = 0,   x(t) - x(-t) = k t.
     Where x(t) is in [-1, 1] the pair (0, -t), (x, x) costs |x(t) - t^3|/2. Let e be the largest such cost.
     (1) All of t = +-1/2, +-1 in range: |k - 2| <= 4e and |k/2 - 1/4| <= 4e, so 3/2 <= 4e + 8e and e >= 1/8.
