@@ -41,6 +41,7 @@ def test_the_stream_is_the_token_and_the_formula(n: int, d: int, low: float, hig
     assert (stream[:, :, d] == 0).all()
     keys, sink_keys = built.attention.W_K[:, :d, 0], built.attention.W_K[:, d, 0]
     expected = features(X, keys, sink_keys)
+    np.testing.assert_allclose(features(np.full((n, d), (low + high) / 2), keys, sink_keys), 1 / (1 + n))
     np.testing.assert_allclose(
         stream[:, :, d + 1 :], np.broadcast_to(expected[:, None], (20, n, len(keys))), atol=1e-12
     )
