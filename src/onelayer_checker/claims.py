@@ -19,7 +19,8 @@ from onelayer_checker.network import BLOCK, Network
 FIELDS = {"memorizes": {"eps"}, "separated": {"r", "delta"}, "robust": {"radius", "eps"}, "rejects": {"eps"}}
 BOX = {"radius", "low", "high", "bound"}
 FIELDS |= {"sup_error": BOX | {"measure"}, "lp_error": BOX | {"p"}}
-ABOUT_FUNCTIONS = ("sup_error", "lp_error")
+FIELDS |= {"sup_error_everywhere": {"low", "high", "bound", "parts"}}
+ABOUT_FUNCTIONS = ("sup_error", "lp_error", "sup_error_everywhere")
 Progress = Callable[[int, int], None]
 
 
@@ -196,6 +197,10 @@ class Judge:
         whole = data.tokens.dtype != np.int64 and (data.lengths == data.tokens.shape[1]).all()
         if claim.type in ABOUT_FUNCTIONS and not (whole and claim.scope != "last"):
             raise Malformed("claim", f"{claim.type} is about all tokens of full sequences of real tokens")
+        if isinstance(claim.target, functions.Program):
+            f, (n, d), q = claim.target, data.tokens.shape[1:], data.answers.shape[1]
+            if (f.n, f.d, f.components, f.per) != (n, d, q, claim.scope):
+                raise Malformed("claim", "the target takes or gives other numbers than the network")
 
     def judge(self, claim: Claim) -> Verdict:
         self.fits(claim)
@@ -204,6 +209,8 @@ class Judge:
                 assert self.data.strangers is not None
                 unknown = Judge(self.network, self.data.strangers, self.progress)
                 return _memorizes(claim, self.network, unknown.data, unknown.samples(claim.arith, claim.scope))
+            if claim.type == "sup_error_everywhere":
+                return Verdict(*functions.judge_everywhere(claim, self.network))
             samples = self.samples(claim.arith, claim.scope, claim.numbers.get("radius", 0.0))
             if claim.type in ABOUT_FUNCTIONS:
                 return _near_function(claim, self.network, self.data, samples)

@@ -1,8 +1,9 @@
-"""sup_error and lp_error: how far the network is from a function, on every input whose components lie in a cell.
+"""Claims about functions. sup_error, lp_error: on every input whose components lie in cells.
 
-The stored sequences are centres, and a cell reaches `radius` to either side of a component. The network, known on the
-ball around a stored sequence, is compared with an enclosure of the target there; without positions it commutes with
-permutations, so that a stored sequence stands for all its orders. Cells are counted and measured exactly.
+The stored sequences are centres, and a cell reaches `radius` to either side of a component. The network, known on
+the ball around a stored sequence, is compared with an enclosure of the target there; without positions it commutes
+with permutations, so that a stored sequence stands for all its orders. Cells are counted and measured exactly.
+sup_error_everywhere: on the whole box, for networks that interpolate (hats.py).
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import permutations
-from math import factorial
 from typing import Any, Literal
 
 import numpy as np
 
+from onelayer_checker import hats
 from onelayer_checker.files import Malformed, fields, real
 from onelayer_checker.kernel import TINY, UP, Arithmetic, Array, Ball, gamma
 from onelayer_checker.network import Network
@@ -44,10 +45,10 @@ def read_target(entry: Any, where: str) -> Target:
     if isinstance(entry, dict) and "lines" in entry:
         return read_program(entry, where)
     fields(entry, {"lipschitz", "error", "symmetric"}, where)
-    numbers = [real(entry[name], f"{where}.{name}") for name in ("lipschitz", "error")]
-    if min(numbers) < 0 or type(entry["symmetric"]) is not bool:
+    lipschitz, error = (real(entry[name], f"{where}.{name}") for name in ("lipschitz", "error"))
+    if min(lipschitz, error) < 0 or type(entry["symmetric"]) is not bool:
         raise Malformed("claim", f"{where} has a negative number, or symmetric is not true or false")
-    return Assumed(*numbers, entry["symmetric"])
+    return Assumed(lipschitz, error, entry["symmetric"])
 
 
 @dataclass(frozen=True)
@@ -71,9 +72,11 @@ def find_cells(network: Network, tokens: Array, radius: float, low: float, high:
     if not inside or (gaps.size and not gaps.min() * (1 - 2.0**-50) >= 2 * radius) or not low < high:
         raise Malformed("claim", "the cells around the stored tokens overlap, or leave the box")
     if n > MOST_TOKENS:
-        raise Malformed("claim", f"sequences of {n} tokens have too many orders; at most {MOST_TOKENS} can be judged")
-    ids = np.searchsorted(centres, tokens).reshape(N, n, -1)
-    ids = np.unique(ids.reshape(N * n, -1), axis=0, return_inverse=True)[1].reshape(N, n)
+        raise Malformed(
+            "claim", f"sequences of {n} tokens have too many orders; at most {MOST_TOKENS} can be judged"
+        )
+    cells = np.searchsorted(centres, tokens).reshape(N * n, -1)
+    ids = np.unique(cells, axis=0, return_inverse=True)[1].reshape(N, n)
     ordered = network.causal or "embedding.positions" in network.tensors
     rows = ids if ordered else np.sort(ids, axis=1)
     if len(np.unique(rows, axis=0)) != N:
@@ -98,7 +101,7 @@ class Errors:
     lower: Array
 
 
-def errors(target: Target, cells: Cells, out: Ball, data: Any, scope: str, radius: float) -> Iterator[Errors]:
+def errors(target: Target, cells: Cells, out: Ball, data: Any, radius: float) -> Iterator[Errors]:
     """Bounds on |network - target| for every stored sequence in every order; ``out`` is [N, n, q]."""
     tokens, (N, n, q) = data.tokens.astype(np.float64), out.m.shape
     step = max(1, (1 << 16) // n)
@@ -148,19 +151,36 @@ def range_of_target(target: Target, cells: Cells, data: Any, low: float, high: f
     return below.reshape(-1, q).min(axis=0), above.reshape(-1, q).max(axis=0)
 
 
+def judge_everywhere(claim: Any, network: Network) -> tuple[Outcome, str, float]:
+    """The same for sup_error_everywhere, where no input of the box is left out."""
+    number, target = claim.numbers, claim.target
+    found = hats.recognise(network.readout.layers)
+    if not isinstance(target, Program) or found is None:
+        return "undecided", "the readout is not one of hats, or the target is no program", np.inf
+    bound = hats.judge(network, target, found, number["low"], number["high"], int(number["parts"]), claim.arith)
+    if isinstance(bound, str):
+        return "undecided", bound, np.inf
+    if not bound <= number["bound"]:
+        return "undecided", f"the error may be {bound:.6g}", bound
+    return "proved", f"largest error {bound:.6g} on the whole box", bound
+
+
 def judge(claim: Any, network: Network, data: Any, out: Ball) -> tuple[Outcome, str, float]:
     """Outcome, reason and certified value of a sup_error or lp_error claim; ``out`` are the answers [N, n, q]."""
     number, target, A = claim.numbers, claim.target, claim.arith
     radius, low, high = number["radius"], number["low"], number["high"]
     cells = find_cells(network, data.tokens, radius, low, high)
-    _fits(target, data, claim.scope, cells, out.m.shape)
+    if isinstance(target, Assumed) and len(cells.orders) > 1 and not target.symmetric:
+        raise Malformed("claim", "without positions the target must be symmetric")
     m = data.tokens[0].size
-    covered = cells.count * (cells.side ** m)  # a share of the box, exact
+    covered = cells.count * (cells.side**m)  # a share of the box, exact
     assumed = ""
     if isinstance(target, Assumed):
-        assumed = f", if the target is {target.lipschitz:.6g}-Lipschitz and its values are within {target.error:.3g}"
+        assumed = (
+            f", if the target is {target.lipschitz:.6g}-Lipschitz and its values are within {target.error:.3g}"
+        )
     worst, power, p, left = 0.0, 0.0, number.get("p", 1.0), 1 - covered
-    for found in errors(target, cells, out, data, claim.scope, radius):
+    for found in errors(target, cells, out, data, radius):
         upper, lower = found.upper.max(axis=1), found.lower.max(axis=1)
         if claim.type == "sup_error" and not (upper <= number["bound"]).all():
             at = int(np.argmax(~(upper <= number["bound"])))
@@ -180,7 +200,7 @@ def judge(claim: Any, network: Network, data: Any, out: Ball) -> tuple[Outcome, 
     most = np.maximum(np.maximum(f_high - y_low, y_high - f_low).max() * UP, 0.0)
     orders = len(cells.orders) if isinstance(target, Assumed) else 1  # one order was looked at for all
     total = (power * orders * float(cells.side**m) + float(_power(most, p)) * float(left)) * UP * UP
-    if total <= float(_power(np.float64(number["bound"]), p)) / UP / UP:
+    if total <= float(_power(np.array(number["bound"]), p)) / UP / UP:
         ramps = f"ramps are a share {float(left):.3g} with an error of at most {most:.6g}"
         return "proved", f"mean of the {p:g}-th powers {total:.6g}; {ramps}{assumed}", total
     return "undecided", f"the mean of the {p:g}-th powers of the error may be {total:.6g}", np.inf
@@ -192,13 +212,3 @@ def _power(x: Array, p: float) -> Array:
     for _ in range(int(p) - 1):
         result = result * x
     return result
-
-
-def _fits(target: Target, data: Any, scope: str, cells: Cells, shape: tuple[int, ...]) -> None:
-    _, n, q = shape
-    if isinstance(target, Assumed):
-        if len(cells.orders) > 1 and not target.symmetric:
-            raise Malformed("claim", "without positions the target must be symmetric")
-        return
-    if (target.n, target.d, target.components, target.per) != (n, data.tokens.shape[2], q, scope):
-        raise Malformed("claim", "the target takes or gives other numbers than the network")

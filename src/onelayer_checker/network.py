@@ -77,6 +77,13 @@ class Network:
 
         What the heads add is one sum over heads and components, in any order.
         """
+        p, v, h = self.mix(h, n, lengths, A, last)
+        averages = dot(p, v, A, extra=4)
+        joined = Ball(*(a.swapaxes(1, 2).reshape(len(h.m), -1) for a in (averages.m, averages.r)))
+        return add(h, linear(joined, self.tensors["attention.W_O"].reshape(-1, h.m.shape[1]), 0.0, A), A)
+
+    def mix(self, h: Ball, n: int, lengths: Array, A: Arithmetic, last: bool) -> tuple[Ball, Ball, Ball]:
+        """The weights [N, head, query, key], the values [N, head, token, s], and h at the queries."""
         T, (H, w, s) = self.tensors, self.tensors["attention.W_Q"].shape
         columns = np.concatenate([T[f"attention.W_{name}"].swapaxes(0, 1).reshape(w, -1) for name in "QKV"], axis=1)
         biases = np.concatenate([T.get(f"attention.b_{name}", np.zeros((H, s))).ravel() for name in "QKV"])
@@ -90,9 +97,7 @@ class Network:
             visible = visible & np.tri(n, dtype=bool)
         q, v = (Ball(x.m.swapaxes(1, 2), x.r.swapaxes(1, 2)) for x in (q, v))  # [N, head, token, s]
         logits = dot(q, Ball(k.m.transpose(0, 2, 3, 1), k.r.transpose(0, 2, 3, 1)), A)
-        averages = dot(softmax(logits, visible, A), v, A, extra=4)
-        joined = Ball(*(a.swapaxes(1, 2).reshape(-1, H * s) for a in (averages.m, averages.r)))
-        return add(h, linear(joined, T["attention.W_O"].reshape(H * s, w), 0.0, A), A)
+        return softmax(logits, visible, A), v, h
 
 
 def build(tensors: dict[str, Array], causal: bool = False) -> Network:

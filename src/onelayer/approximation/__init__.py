@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import DTypeLike
 
-from onelayer.approximation import staircase
+from onelayer.approximation import interpolation, staircase
 from onelayer.approximation.model import Approximation
 from onelayer.approximation.plan import Built, Plan, Request
 from onelayer.approximation.prove import bound_of, prove
@@ -17,6 +17,7 @@ from onelayer.certify.certificate import Certificate
 from onelayer.errors import HypothesisError
 from onelayer.ledger import Constant, Ledger
 from onelayer.targets import resolve
+from onelayer.targets.zoo import Kind
 
 __all__ = ["Approximation", "approximate"]
 
@@ -36,7 +37,7 @@ def approximate(
     tolerance: float,
     construction: Construction = "auto",
     lipschitz: float | None = None,
-    kind: str | None = None,
+    kind: Kind | None = None,
     components: int | None = None,
     dtype: DTypeLike = "float32",
     seed: int = 0,
@@ -55,8 +56,8 @@ def approximate(
     seed          same target and seed, same weights
     on_step       called with a line of text at each stage
 
-    Raises HypothesisError before any work if the tolerance is out of reach: with what it would take, and what can be
-    reached.
+    Raises HypothesisError before any work if the tolerance is out of reach: with what it would take, and what can
+    be reached.
     """
     say = on_step or (lambda _: None)
     request = _request(target, n, d, low, high, tolerance, lipschitz, kind, components, dtype, seed, say)
@@ -71,7 +72,7 @@ def _request(
     high: float,
     tolerance: float,
     lipschitz: float | None,
-    kind: str | None,
+    kind: Kind | None,
     components: int | None,
     dtype: DTypeLike,
     seed: int,
@@ -87,7 +88,7 @@ def _request(
     number = np.dtype(dtype)
     if number not in (np.float32, np.float64):
         raise HypothesisError("approximate", "dtype float32 or float64", f"dtype {number}", "Change it.")
-    low, high = (float(number.type(edge)) for edge in (low, high))  # what the model can be asked about
+    low, high = (float(np.asarray(edge, number)) for edge in (low, high))  # what the model can be asked about
     found = resolve(target, n=n, d=d, low=low, high=high, lipschitz=lipschitz, kind=kind, components=components)
     return Request(found, low, high, float(tolerance), number, seed, say)
 
@@ -122,7 +123,7 @@ def _build(request: Request, plan: Plan, compared: list[Plan]) -> Approximation:
         built = BUILDERS[plan.construction](request, plan.levels)
         request.say("asking the checker")
         certificate = prove(built.transformer, built.tensors, built.entries, lambda *_: None)
-        bound = plan.error if certificate is None else bound_of(certificate, "sup_error", request.dtype.name)
+        bound = plan.error if certificate is None else bound_of(certificate, request.dtype.name)
         if certificate is None or bound <= request.tolerance:
             break
         finer = int(plan.levels * min(bound / request.tolerance, 2.0))
@@ -159,11 +160,15 @@ def _general(request: Request, plan: Plan, compared: list[Plan]) -> list[Constan
 
 def _budget(built: Built, certificate: Certificate | None, bound: float) -> tuple[Constant, ...]:
     """What the checker found beyond the known parts is the construction's own."""
-    rounding = 0.0 if certificate is None else max(bound - bound_of(certificate, "sup_error", "real"), 0.0)
-    last = Constant("floating_point", rounding, "the bound in floating point, in any order, less that in real numbers")
+    rounding = 0.0 if certificate is None else max(bound - bound_of(certificate, "real"), 0.0)
+    meaning = "the bound in floating point, in any order of summation, less that in real numbers"
+    last = Constant("floating_point", rounding, meaning)
     known = sum(float(str(line.value)) for line in (*built.budget, last))
     return (Constant(built.source, max(bound - known, 0.0), built.meaning), *built.budget, last)
 
 
-PLANS: dict[str, Callable[[Request], Plan]] = {"quantise": staircase.plan}
-BUILDERS: dict[str, Callable[[Request, int], Built]] = {"quantise": staircase.build}
+PLANS: dict[str, Callable[[Request], Plan]] = {"quantise": staircase.plan, "positional": interpolation.plan}
+BUILDERS: dict[str, Callable[[Request, int], Built]] = {
+    "quantise": staircase.build,
+    "positional": interpolation.build,
+}

@@ -32,7 +32,7 @@ class Box:
 
     def admit(self, X: Array) -> Array:
         """The nearest sequences that are allowed, and numbers of the dtype."""
-        low, high = self.low, self.high
+        low, high = np.asarray(self.low), np.asarray(self.high)
         if self.centres.size:
             middles = (self.centres[1:] + self.centres[:-1]) / 2
             near = self.centres[np.searchsorted(middles, X)]

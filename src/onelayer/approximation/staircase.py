@@ -1,4 +1,4 @@
-"""`quantise` from a tolerance: how fine the cells must be, what that costs, and the model with what to prove of it."""
+"""`quantise` from a tolerance: how fine the cells, what that costs, and the model with what to prove of it."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _entries(request: Request, grid: Grid, rounding: float, left_out: float) -> 
     return (
         {"type": "sup_error", "arith": "real", **common, "measure": left_out.hex()},
         {"type": "sup_error", "arith": dtype, **common, "measure": left_out.hex()},
-        {"type": "lp_error", "arith": dtype, **common, "p": 2.0.hex()},
+        {"type": "lp_error", "arith": dtype, **common, "p": (2.0).hex()},
     )
 
 
@@ -153,4 +153,4 @@ def some_sequences(grid: Grid, most: int, seed: int) -> Array:
     cells = rng.integers(0, grid.levels, (most, grid.n, grid.d))
     near = cells[: most // 2]
     near[:, 1:] = np.clip(near[:, :1] + rng.integers(-2, 3, near[:, 1:].shape), 0, grid.levels - 1)
-    return np.ravel_multi_index(tuple(np.moveaxis(cells, 2, 0)), (grid.levels,) * grid.d)
+    return np.asarray(np.ravel_multi_index(tuple(np.moveaxis(cells, 2, 0)), (grid.levels,) * grid.d))

@@ -56,8 +56,8 @@ def construct(
     seed: int = 0,
     on_step: Step | None = None,
 ) -> Staircase:
-    """``values`` of the centres [N, n, d], rounded to multiples of ``step``, a power of two; ``distinct`` leaves out
-    the sequences with repeated cells, as the paper does."""
+    """``values`` of the centres [N, n, d], rounded to multiples of ``step``, a power of two; ``distinct`` leaves
+    out the sequences with repeated cells, as the paper does."""
     cells = grid.sequences()
     if distinct:
         cells = cells[(np.diff(np.sort(cells, axis=1), axis=1) > 0).all(axis=1)]
@@ -66,9 +66,10 @@ def construct(
     problem, found = search(read_problem(cells, answers, options), on_step)
     flat = answers.reshape(-1, answers.shape[-1])
     fitted = found.fit.readout
-    assert fitted is not None and problem.sequences.vocabulary is not None
+    assert fitted is not None
+    assert problem.sequences.vocabulary is not None
     place = {cell: i for i, cell in enumerate(problem.sequences.vocabulary)}
-    rows = np.array([place.get(i, 0) for i in range(grid.cells)])  # a lone cell may be in no sequence of distinct ones
+    rows = np.array([place[i] for i in range(grid.cells)])
     embedding, feedforward = _before(grid, found, rows)
     transformer = Transformer(
         attention=found.context_map.attention,
