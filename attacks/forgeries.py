@@ -164,7 +164,7 @@ def _claims(base: Bundle) -> Iterator[Forgery]:
     )
     yield _malformed("claims an object", "a list", "claim", lambda b: b.certificate.update(claims={}))
     yield _malformed("claim a string", "an object", "claim", lambda b: b.certificate.update(claims=["memorizes"]))
-    for kind in ("rejects", "sup_error", "MEMORIZES", None, ["memorizes"]):
+    for kind in ("rejects", "inf_error", "MEMORIZES", None, ["memorizes"]):
         yield _malformed(f"claim type {kind}", "unknown type", "claim", edit(0, type=kind))
     yield _malformed("claim extra field", "no field may be added", "fields", edit(0, delta="0x1.0p+0"))
     yield _malformed(
@@ -246,7 +246,7 @@ def _tensors(base: Bundle) -> Iterator[Forgery]:
         "unused bytes", "each byte once", "safetensors", lambda b: b.raw.update({M: pack(b.model) + bytes(8)})
     )
     yield _malformed("extra tensor", "unknown tensor", "graph", lambda b: b.model.update(backdoor=np.ones(3)))
-    yield _malformed("second head", "one head", "graph", lambda b: _double_heads(b))
+    yield _malformed("second query", "as many as keys", "graph", lambda b: _double(b, "W_Q"))
     yield _malformed(
         "gap in the layers",
         "layers are numbered",
@@ -282,8 +282,9 @@ def _recut(content: bytes, by: int) -> bytes:
     return size.to_bytes(8, "little") + content[8:]
 
 
-def _double_heads(b: Bundle) -> None:
-    for name in ("W_Q", "W_K", "W_V", "W_O"):
+def _double(b: Bundle, *names: str) -> None:
+    """A second head, or part of one."""
+    for name in names:
         b.model[f"attention.{name}"] = np.repeat(b.model[f"attention.{name}"], 2, axis=0)
 
 
@@ -314,6 +315,7 @@ def _weights(base: Bundle) -> Iterator[Forgery]:
     for name in ("attention.W_V", "readout.0.weight"):
         nonzero = int(np.flatnonzero(base.model[name])[0])
         yield Forgery(f"{name} exponent", "other coordinates", "", "", times(name, 2.0**20, nonzero))
+    yield Forgery("second head", "adds to the context", "", "", lambda b: _double(b, "W_Q", "W_K", "W_V", "W_O"))
     yield Forgery("slope not a power of two", "no monotone rounding", "UNKNOWN", "", times("readout.1.weight", 1.1))
     yield Forgery("slope negative", "not a trapezoid", "", "", times("readout.1.weight", -1.0))
     yield Forgery("group weight", "not a trapezoid", "", "", times("readout.2.weight", 0.5))

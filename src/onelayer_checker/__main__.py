@@ -96,10 +96,11 @@ def parse(folder: Path) -> tuple[Network, Data, list[Claim]]:
 
 def decide(claim: Claim, judge: Judge, arb: Engine | None, options: Options) -> tuple[str, Verdict]:
     """The verdict on a claim, and whose it is: "numpy", "arb" or "both"."""
-    apart = claim.scope == "last" or claim.type == "rejects" or judge.network.causal
+    known = claim.scope != "last" and claim.type in ("memorizes", "separated", "robust")
+    apart = not known or judge.network.causal or len(judge.network.tensors["attention.W_Q"]) > 1
     if arb is None or claim.arith.name != "real" or apart:
         verdict = judge.judge(claim)
-        alone = "" if arb is None else " (Arb judges stored answers in real arithmetic only, and nothing causal)"
+        alone = "" if arb is None else " (Arb judges stored answers in real arithmetic only, of one head, and nothing causal)"
         return "numpy", replace(verdict, why=verdict.why + alone)
     if options.engine == "arb":
         judge.fits(claim)

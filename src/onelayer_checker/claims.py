@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
+from onelayer_checker import functions
 from onelayer_checker.classes import same_class
 from onelayer_checker.files import Malformed, fields, real
+from onelayer_checker.functions import Outcome, Target, read_target
 from onelayer_checker.kernel import ARITHMETICS, UP, Arithmetic, Array, Ball
 from onelayer_checker.layers import run_stack
 from onelayer_checker.network import BLOCK, Network
 
-Outcome = Literal["proved", "refuted", "undecided"]
 FIELDS = {"memorizes": {"eps"}, "separated": {"r", "delta"}, "robust": {"radius", "eps"}, "rejects": {"eps"}}
+BOX = {"radius", "low", "high", "bound"}
+FIELDS |= {"sup_error": BOX | {"measure"}, "lp_error": BOX | {"p"}}
+ABOUT_FUNCTIONS = ("sup_error", "lp_error")
 Progress = Callable[[int, int], None]
 
 
@@ -54,6 +58,7 @@ class Claim:
     arith: Arithmetic
     scope: str
     numbers: dict[str, float]
+    target: Target | None = None  # of claims about functions
 
     def __str__(self) -> str:
         shown = ", ".join(f"{name}={value:.6g}" for name, value in self.numbers.items())
@@ -64,14 +69,18 @@ def read_claim(entry: Any, where: str) -> Claim:
     kind = entry.get("type") if isinstance(entry, dict) else None
     if not isinstance(kind, str) or kind not in FIELDS:
         raise Malformed("claim", f"{where} has the unknown type {kind!r:.40}")
-    fields(entry, {"type", "arith", "scope"} | FIELDS[kind], where)
+    about_function = {"target"} if kind in ABOUT_FUNCTIONS else set()
+    fields(entry, {"type", "arith", "scope"} | FIELDS[kind] | about_function, where)
     known = isinstance(entry["arith"], str) and entry["arith"] in ARITHMETICS
     if not known or entry["scope"] not in ("token", "sequence", "last"):
         raise Malformed("claim", f"{where} has arith {entry['arith']!r:.20} and scope {entry['scope']!r:.20}")
     numbers = {name: real(entry[name], f"{where}.{name}") for name in sorted(FIELDS[kind])}
-    if any(value < 0 for value in numbers.values()) or numbers.get("delta", 1.0) == 0:
-        raise Malformed("claim", f"{where} has a negative bound, or delta = 0")
-    return Claim(kind, ARITHMETICS[entry["arith"]], entry["scope"], numbers)
+    if any(value < 0 for name, value in numbers.items() if name not in ("low", "high")):
+        raise Malformed("claim", f"{where} has a negative bound")
+    if numbers.get("delta", 1.0) == 0 or numbers.get("p", 1.0) not in range(1, 65):
+        raise Malformed("claim", f"{where} has delta = 0, or p that is no whole number from 1 to 64")
+    target = read_target(entry["target"], f"{where}.target") if about_function else None
+    return Claim(kind, ARITHMETICS[entry["arith"]], entry["scope"], numbers, target)
 
 
 def read_data(tensors: dict[str, Array], network: Network) -> Data:
@@ -184,6 +193,9 @@ class Judge:
             raise Malformed("claim", "there are no strangers to reject")
         if claim.type == "robust" and data.tokens.dtype == np.int64:
             raise Malformed("claim", "robust is about real tokens")
+        whole = data.tokens.dtype != np.int64 and (data.lengths == data.tokens.shape[1]).all()
+        if claim.type in ABOUT_FUNCTIONS and not (whole and claim.scope != "last"):
+            raise Malformed("claim", f"{claim.type} is about all tokens of full sequences of real tokens")
 
     def judge(self, claim: Claim) -> Verdict:
         self.fits(claim)
@@ -193,6 +205,8 @@ class Judge:
                 unknown = Judge(self.network, self.data.strangers, self.progress)
                 return _memorizes(claim, self.network, unknown.data, unknown.samples(claim.arith, claim.scope))
             samples = self.samples(claim.arith, claim.scope, claim.numbers.get("radius", 0.0))
+            if claim.type in ABOUT_FUNCTIONS:
+                return _near_function(claim, self.network, self.data, samples)
             if claim.type == "separated":
                 return _separated(claim, self.network, self.data, samples)
             return _memorizes(claim, self.network, self.data, samples)
@@ -225,6 +239,15 @@ def _memorizes(claim: Claim, network: Network, data: Data, samples: Samples) -> 
     if undecided:
         return Verdict("undecided", undecided, worst)
     return Verdict("proved", f"{len(samples.i)} answers, largest error {worst:.6g}", worst)
+
+
+def _near_function(claim: Claim, network: Network, data: Data, samples: Samples) -> Verdict:
+    step = max(1, BLOCK // network.readout.widest)
+    parts = [network.readout.apply(samples.t[a : a + step], claim.arith) for a in range(0, len(samples.i), step)]
+    _compare_densely(claim, network, samples)
+    m, r = (np.concatenate(side) for side in ([p.m for p in parts], [p.r for p in parts]))
+    outcome, why, value = functions.judge(claim, network, data, Ball(m, r).reshape(*data.tokens.shape[:2], -1))
+    return Verdict(outcome, why, value)
 
 
 def _compare_densely(claim: Claim, network: Network, samples: Samples) -> None:

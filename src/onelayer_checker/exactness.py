@@ -9,28 +9,27 @@ from __future__ import annotations
 
 import numpy as np
 
-from onelayer_checker.kernel import NORMAL, UP, Arithmetic, Array, Ball, U, add, exact, product
+from onelayer_checker.kernel import NORMAL, UP, Arithmetic, Array, Ball, U, add, exact, is_power, product
 
 
 def exact_products(x: Ball, W: Array, b: Array, A: Arithmetic) -> Array:
     """Where x W + b [..., T, out] is exact: x [..., T, in] of which some balls are points, exact W and b."""
-    broken_W = np.rint(W) != W
-    odd_W = (W != 0) & ~_is_power(W)
-    whole_column = ~broken_W.any(axis=-2, keepdims=True) & (b == np.rint(b))
+    whole_column = (np.rint(W) == W).all(axis=-2, keepdims=True) & (b == np.rint(b))
     if not (whole_column | (b == 0)).any():  # a bias and anything else make two terms
         return np.zeros((*x.m.shape[:-1], W.shape[-1]), bool)
-    point = x.r == 0
+    used, size, point = W != 0, np.abs(x.m), x.r == 0
     live = ~point | (x.m != 0)
-    used = (W != 0).astype(np.float32)  # counts below 2^24 are exact
+    smallest = np.abs(W).min(where=used, initial=1.0)
+    faint = live & ~_normal(np.minimum(size, 1.0) * smallest, A)
+    fits = _count(~point | faint, used) == 0
+    fits &= (b == 0) | _normal(np.abs(b), A)
     terms = _count(live, used) + (b != 0)
-    rounds = _count(live & ~_is_power(x.m), odd_W) if odd_W.any() else 0
+    rounds = _count(live & ~is_power(x.m), ~is_power(W))
     one = (terms <= 1) & (rounds == 0)
-    size = (product(np.abs(x.m), np.abs(W)) + np.abs(b)) * UP  # exact itself where it matters
-    whole = whole_column & (_count(live & (x.m != np.rint(x.m)), used) == 0) & (size <= limit(A))
-    sharp = (one | whole) & (_count(~point, used) == 0) if not point.all() else one | whole
-    least = np.where(live, np.abs(x.m), 1.0).min(axis=-1, keepdims=True, initial=1.0)
-    smallest = np.abs(W).min(where=W != 0, initial=1.0)
-    return np.asarray(sharp & _normal(least * smallest, A) & ((b == 0) | _normal(np.abs(b), A)))
+    whole = whole_column & (_count(x.m != np.rint(x.m), used) == 0)
+    if whole.any():
+        whole &= (product(size, np.abs(W)) + np.abs(b)) * UP <= limit(A)  # exact itself where it matters
+    return np.asarray((one | whole) & fits)
 
 
 def add_numbers(x: Ball, y: Array, A: Arithmetic) -> Ball:
@@ -43,7 +42,7 @@ def add_numbers(x: Ball, y: Array, A: Arithmetic) -> Ball:
 def exact_product(x: Ball, w: Array, A: Arithmetic) -> Array:
     """Where x w, for x [T, 1] and weights w [out], is one number that is computed exactly."""
     whole = (x.m == np.rint(x.m)) & (w == np.rint(w)) & (np.abs(x.m * w) * UP <= limit(A))
-    power = _is_power(w) & _normal(np.abs(x.m * w), A)
+    power = is_power(w) & _normal(np.abs(x.m * w), A)
     return np.asarray((x.r == 0) & (whole | power | (x.m == 0) | (w == 0)))
 
 
@@ -70,9 +69,8 @@ def _normal(size: Array, A: Arithmetic) -> Array:
     return np.asarray(size >= 4 * (A.tiny + NORMAL))
 
 
-def _count(a: Array, b: Array) -> Array:
-    return product(a.astype(np.float32), b.astype(np.float32))
-
-
-def _is_power(a: Array) -> Array:
-    return np.asarray(np.frexp(np.abs(a))[0] == 0.5)
+def _count(marked: Array, used: Array) -> Array:
+    """How many inputs are marked and used [..., T, out]; below 2^24, which is exact."""
+    if not (marked.any() and used.any()):
+        return np.zeros((*marked.shape[:-1], used.shape[-1]), np.float32)
+    return product(marked.astype(np.float32), used.astype(np.float32))

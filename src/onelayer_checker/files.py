@@ -108,7 +108,7 @@ def parse_safetensors(content: bytes, name: str) -> dict[str, Array]:
         raise Malformed("safetensors", f"{name} is truncated")
     header = strict_json(content[8 : 8 + size], f"{name} header")
     header.pop("__metadata__", None)
-    body, position, tensors = content[8 + size :], 0, {}
+    body, position, tensors = memoryview(content)[8 + size :], 0, {}
     for key, entry in sorted(header.items(), key=lambda item: _start(item[1], name)):
         fields(entry, {"dtype", "shape", "data_offsets"}, f"{name} {key}")
         code, shape, (start, stop) = entry["dtype"], entry["shape"], entry["data_offsets"]

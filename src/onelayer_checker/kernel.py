@@ -65,6 +65,10 @@ def exact(x: Array) -> Ball:
     return Ball(m, np.zeros_like(m))
 
 
+def joined(balls: list[Ball], axis: int = 1) -> Ball:
+    return Ball(np.concatenate([ball.m for ball in balls], axis), np.concatenate([ball.r for ball in balls], axis))
+
+
 def gamma(k: Array | float, u: float) -> Array:
     """At least k u / (1 - k u), the relative error of k roundings."""
     x = np.asarray(k, np.float64) * u
@@ -77,8 +81,19 @@ def guarded(r: Array, size: Array, A: Arithmetic) -> Array:
 
 
 def product(a: Array, b: Array) -> Array:
-    """The matrix product; of one column with one row by broadcasting, which is much faster."""
-    return np.asarray(a * b if b.shape[-2] == 1 else a @ b)
+    """The matrix product; by broadcasting where few columns meet few rows, which is much faster."""
+    k = b.shape[-2]
+    if k > (1 if b.ndim == 2 else 4):
+        return np.asarray(a @ b)
+    out = a[..., :1] * b[..., :1, :]
+    for i in range(1, k):
+        out += a[..., i : i + 1] * b[..., i : i + 1, :]
+    return np.asarray(out)
+
+
+def is_power(a: Array) -> Array:
+    """Where a finite number is zero or plus or minus a normal power of two: no bit of the mantissa is set."""
+    return np.asarray(a.view(np.int64) << 12 == 0)
 
 
 def linear(x: Ball, W: Array, b: Array | float, A: Arithmetic) -> Ball:
@@ -88,24 +103,33 @@ def linear(x: Ball, W: Array, b: Array | float, A: Arithmetic) -> Ball:
     flushing subnormal numbers may cost, operands included, grows with the operands: ``lost``. A column that rounds
     nothing and meets no subnormal number loses nothing.
     """
-    n, size, absW, absb = W.shape[-2], np.abs(x.m) + x.r, np.abs(W), np.abs(b)
+    n, ax, absW, absb = W.shape[-2], np.abs(x.m), np.abs(W), np.abs(b)
     terms = np.count_nonzero(W, axis=-2, keepdims=True)
-    inexact = ((np.frexp(absW)[0] != 0.5) & (W != 0)).any(axis=-2, keepdims=True)
+    inexact = ~is_power(W).all(axis=-2, keepdims=True)
     steps = np.maximum(terms + (absb > 0) - 1, 0) + inexact
     steps = np.where(steps > 0, steps + 1, 0)  # a wider accumulator is rounded once more at the end
-    inflate = (1 + 4 * (n + 2) * U) * UP  # S and R are themselves rounded sums
-    S = (product(np.abs(x.m), absW) + absb) * inflate
-    R = product(x.r, absW) * inflate if x.r.any() else np.zeros_like(S)
-    normal, reach = A.tiny + NORMAL, size @ np.ones((n, 1))  # at least the largest operand
-    lost = 4 * (n + 1) * normal * (2 + absW.max() + reach) + TINY
-    loses = (terms > 0) & (steps > 0) | (absb > 0) & (absb < A.tiny)
-    small = (size > 0) & (np.minimum(np.abs(x.m) - x.r, 1.0) * absW.min(where=W != 0, initial=1.0) < 2 * normal)
-    small |= (x.r > 0) & (x.r * absW.min(where=W != 0, initial=1.0) < 2 * normal)
-    if small.any():
-        loses = loses | (product(small.astype(np.float32), (W != 0).astype(np.float32)) > 0)
     own, model = gamma(steps, U), gamma(steps, A.u)
-    r = (R * (1 + model) + S * (own + model)) * UP + np.where(loses, lost, 0.0)
-    return Ball(product(x.m, W) + b, guarded(r, (S + R) * np.where(reach < np.inf, 2.0, np.inf), A))
+    inflate = (1 + 4 * (n + 2) * U) * UP * UP  # S and R are themselves rounded sums
+    normal, widest, radius = A.tiny + NORMAL, float(absW.max()), float(x.r.max())
+    reach: Any = float(ax.max()) + radius  # at least the largest operand, here and in its row
+    calm = (n * reach * widest + absb.max()) * 8 < A.big and reach < 2.0**40 and model.max() < np.inf
+    if not calm:  # rows are looked at one by one: a value may overflow, or is unknown
+        reach = (ax + x.r) @ np.ones((n, 1))
+    S = (product(ax, absW) + absb) * inflate
+    r, R = S * (own + model), np.zeros(1)
+    if radius != 0:
+        R = product(x.r, absW) * inflate
+        r += R * (1 + model)
+    lost = 4 * (n + 1) * normal * (2 + widest + reach) + TINY
+    loses = (terms > 0) & (steps > 0) | (absb > 0) & (absb < A.tiny)
+    if ((terms > 0) & (steps == 0)).any():
+        least = absW.min(where=W != 0, initial=1.0)
+        small = (ax + x.r > 0) & (np.minimum(ax - x.r, 1.0) * least < 2 * normal)
+        small |= (x.r > 0) & (x.r * least < 2 * normal)
+        if small.any():
+            loses = loses | (product(small.astype(np.float32), (W != 0).astype(np.float32)) > 0)
+    r += np.where(loses, lost, 0.0)
+    return Ball(product(x.m, W) + b, r if calm else guarded(r, (S + R) * np.where(reach < np.inf, 2.0, np.inf), A))
 
 
 def dot(x: Ball, y: Ball, A: Arithmetic, extra: int = 0) -> Ball:
@@ -115,33 +139,32 @@ def dot(x: Ball, y: Ball, A: Arithmetic, extra: int = 0) -> Ball:
     """
     k = x.m.shape[-1]
     ax, ay = np.abs(x.m), np.abs(y.m)
-    wx, wy = ax + x.r, ay + y.r
-    m, S = product(x.m, y.m), product(ax, ay)
-    R = product(x.r, wy * UP)
-    R += product(ax, y.r)
-    inflate = (1 + 4 * (k + 2) * U) * UP
-    reach = float(wx.max()) + float(wy.max())
+    wx, wy = float(ax.max()) + float(x.r.max()), ay + y.r
+    reach = wx + float(wy.max())
+    inflate = (1 + 4 * (k + 2) * U) * UP * UP
     lost = 4 * (k + 1 + extra) * (A.tiny + NORMAL) * (2 + reach) + TINY
     own, model = float(gamma(k + 2, U)), float(gamma(k + 2 + extra, A.u))
-    # r = (R + own S + model (S + R)) and the overflow guard on S + R, all inflated
-    largest = (float(S.max()) + float(R.max())) * (k if extra else 1)
-    zero = product((wx > 0) * 1.0, (wy > 0) * 1.0) == 0 if (S == 0).any() else False
-    S *= (own + model) * inflate * UP
-    R *= (1 + model) * inflate * UP
-    S += R
-    S += lost
-    return Ball(m, np.where(zero, 0.0, S) if 4 * largest < A.big and reach < np.inf else np.full_like(S, np.inf))
+    # With sums S of sizes and R of radii, r is R + own S + model (S + R), inflated; S + R must not overflow.
+    r = product(ax, (own + model) * inflate * ay + (1 + model) * inflate * y.r)
+    r += product(x.r, (1 + model) * inflate * wy)
+    r += lost
+    if not (x.r.min() > 0 and wy.min() > 0):
+        r[product((ax + x.r > 0) * 1.0, (wy > 0) * 1.0) == 0] = 0.0
+    largest = wx * float(wy.max()) * k * (k if extra else 1)
+    return Ball(product(x.m, y.m), r if 4 * largest < A.big and reach + model < np.inf else np.full_like(r, np.inf))
 
 
 def add(x: Ball, y: Ball, A: Arithmetic) -> Ball:
     """Encloses x + y; adding an exact zero changes nothing, unless it flushes a subnormal number."""
-    m = x.m + y.m
-    R = (x.r + y.r) * UP
-    size = (np.abs(m) + R) * UP
+    m, R = x.m + y.m, x.r + y.r
+    size = np.abs(m)
+    r = R * ((1 + A.u) * UP * UP)
+    r += size * ((U + A.u) * UP * UP)
+    r += 4 * A.tiny + TINY
     zero = ((x.m == 0) & (x.r == 0)) | ((y.m == 0) & (y.r == 0))
-    kept = zero & ((m == 0) | (np.abs(m) - R >= 2 * A.tiny))
-    r = np.where(kept, x.r + y.r, (R + U * np.abs(m) + A.u * size) * UP + (4 * A.tiny + TINY))
-    return Ball(m, guarded(r, size, A))
+    kept = zero & ((m == 0) | (size - R >= 2 * A.tiny))
+    np.copyto(r, R, where=kept)
+    return Ball(m, guarded(r, size + R, A))
 
 
 def relu(x: Ball) -> Ball:
@@ -172,7 +195,8 @@ def exp_nonpositive(t: Array) -> Array:
     exponent += 1023
     exponent <<= 52
     p *= exponent.view(np.float64)
-    p[t < -700.0] = 0.0
+    if not t.min(initial=0.0) >= -700.0:
+        p[t < -700.0] = 0.0
     return p
 
 
@@ -183,39 +207,36 @@ def softmax(x: Ball, visible: Array | bool, A: Arithmetic) -> Ball:
     (L_j + L_j^2) while all L_j <= 1 (e^x - 1 <= x + x^2); so log p_k moves by at most L_k + E plus roundings. Where
     all logits of a row are known exactly, the largest have e^0 = 1; if all are, ones are added, without rounding.
     """
-    n = x.m.shape[-1]
-    m = np.where(visible, x.m, -np.inf)
+    n, whole = x.m.shape[-1], np.all(visible)
+    m, radius = (x.m, x.r) if whole else (np.where(visible, x.m, -np.inf), np.where(visible, x.r, 0.0))
     t = m - m.max(axis=-1, keepdims=True)
     p = exp_nonpositive(t)
     p /= p.sum(axis=-1, keepdims=True)
-    radius = np.where(visible, x.r, 0.0)
     largest = radius.max(axis=-1, keepdims=True)
-    L = np.where(visible, t, 0.0) * -(2 * U + 2 * A.roundings * A.u)
+    L = (t if whole else np.where(visible, t, 0.0)) * -(2 * U + 2 * A.roundings * A.u)
     L += radius
     L += 4 * A.roundings * A.u * largest + (2 * EXP_U + A.exp_error)
-    L *= UP
+    L *= UP  # and the rounding of all that follows is relative to L or to E
     if not largest.all():
         L[(t == 0) & (largest == 0)] = 0.0
-    v = L * L
-    v += L
+    v = L + 1
+    v *= L
     v *= p
     E = v.sum(axis=-1, keepdims=True) * (1 + 8 * n * U) * UP
-    g = np.where(E > 0, 2 * gamma(n + 4, U) + gamma(2 * n + 8, A.u), 2 * gamma(4, U) + gamma(4, A.u))
+    g = np.where(E > 0, 2 * gamma(n + 4, U) + gamma(2 * n + 8, A.u), 2 * gamma(4, U) + gamma(4, A.u)) * UP
     np.add(L, E + g, out=v)
-    v *= UP
-    wide = (v > 1) & visible
-    r = v * v
-    r += v
+    r = v + 1
+    r *= v
     r *= p
-    r *= UP * UP
     lost = 8 * n * (A.tiny + TINY)
     r += lost
-    if wide.any():
+    if not v.max() <= 1:
+        wide = (v > 1) & visible
         rows = wide.any(axis=-1)
         seen = np.broadcast_to(visible, wide.shape)[rows]
         r[rows] = _softmax_of_wide(t[rows], L[rows], p[rows], seen, g[rows]) + lost
     r[~np.isfinite(E + g)[..., 0]] = np.inf  # a logit is unknown
-    return Ball(p, np.where(visible, r, 0.0))
+    return Ball(p, r if whole else np.where(visible, r, 0.0))
 
 
 def _softmax_of_wide(t: Array, L: Array, p: Array, visible: Array, g: Array) -> Array:

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from onelayer_checker.exactness import exact_products
-from onelayer_checker.kernel import Arithmetic, Array, Ball, linear, relu
+from onelayer_checker.kernel import Arithmetic, Array, Ball, joined, linear, relu
+
+PART = 1 << 12  # blocks
 
 
 @dataclass(frozen=True)
@@ -34,8 +36,16 @@ class Layer:
 
 
 def run_stack(layers: tuple[Layer, ...], x: Ball, A: Arithmetic) -> Ball:
-    for i, layer in enumerate(layers):
-        x = layer.apply(x, A)
-        if i + 1 < len(layers):
-            x = relu(x)
-    return x
+    """ReLU between the layers. Of a full layer and a block-diagonal one, a few blocks are evaluated at a time."""
+    if len(layers) == 1:
+        return layers[0].apply(x, A)
+    (W, b), (V, c) = ((layer.weight, layer.bias) for layer in layers[:2])
+    if len(layers) == 2 or W.ndim != 2 or V.ndim != 3:
+        return run_stack(layers[1:], relu(layers[0].apply(x, A)), A)
+    _, a, o = V.shape
+    parts = []
+    for i in range(0, len(V), PART):
+        k = i + PART
+        y = Layer(W[:, i * a : k * a], b[i * a : k * a]).apply(x, A)
+        parts.append(relu(Layer(V[i:k], c[i * o : k * o]).apply(relu(y), A)))
+    return run_stack(layers[2:], joined(parts), A)

@@ -31,7 +31,8 @@ class Network:
     ) -> Iterator[tuple[slice, Ball]]:
         """Balls of t for all tokens [N, n, c], or the last ones [N, 1, c]; tokens are known up to ``radius``."""
         n = tokens.shape[1]
-        step = max(1, BLOCK // (n * (1 if last else n) + n * self.tensors["attention.W_Q"].shape[1]))
+        heads, width, _ = self.tensors["attention.W_Q"].shape
+        step = max(1, BLOCK // (heads * n * (1 if last else n) + n * width))
         known = self.known(tokens, A)
         for start in range(0, len(tokens), step):
             rows = slice(start, min(start + step, len(tokens)))
@@ -72,27 +73,33 @@ class Network:
         return self.feedforward.apply(h, A) if self.feedforward.layers else h
 
     def attend(self, h: Ball, n: int, lengths: Array, A: Arithmetic, last: bool) -> Ball:
-        """h + (softmax of the logits, averaging the values) W_O, [tokens, width], or only at the last tokens."""
-        T, s = self.tensors, self.tensors["attention.W_Q"].shape[2]
-        columns = np.concatenate([T[f"attention.W_{name}"][0] for name in "QKV"], axis=1)
-        biases = np.concatenate([T.get(f"attention.b_{name}", np.zeros((1, s)))[0] for name in "QKV"])
+        """h + (softmax of the logits, averaging the values) W_O, [tokens, width], or only at the last tokens.
+
+        What the heads add is one sum over heads and components, in any order.
+        """
+        T, (H, w, s) = self.tensors, self.tensors["attention.W_Q"].shape
+        columns = np.concatenate([T[f"attention.W_{name}"].swapaxes(0, 1).reshape(w, -1) for name in "QKV"], axis=1)
+        biases = np.concatenate([T.get(f"attention.b_{name}", np.zeros((H, s))).ravel() for name in "QKV"])
         read = linear(h, columns, biases, A)
-        q, k, v = (read[:, a : a + s].reshape(-1, n, s) for a in (0, s, 2 * s))
-        visible = (lengths == n).all() or (np.arange(n) < lengths[:, None])[:, None, :]
+        q, k, v = (read[:, a : a + H * s].reshape(-1, n, H, s) for a in (0, H * s, 2 * H * s))
+        visible = (lengths == n).all() or (np.arange(n) < lengths[:, None])[:, None, None, :]
         if last:  # it sees the whole sequence, causal or not
             at = (np.arange(len(lengths)), lengths - 1)
-            q, h = q[at].reshape(-1, 1, s), h.reshape(-1, n, h.m.shape[-1])[at]
+            q, h = q[at].reshape(-1, 1, H, s), h.reshape(-1, n, h.m.shape[-1])[at]
         elif self.causal:
             visible = visible & np.tri(n, dtype=bool)
-        logits = dot(q, Ball(k.m.swapaxes(1, 2), k.r.swapaxes(1, 2)), A)
+        q, v = (Ball(x.m.swapaxes(1, 2), x.r.swapaxes(1, 2)) for x in (q, v))  # [N, head, token, s]
+        logits = dot(q, Ball(k.m.transpose(0, 2, 3, 1), k.r.transpose(0, 2, 3, 1)), A)
         averages = dot(softmax(logits, visible, A), v, A, extra=4)
-        return add(h, linear(averages.reshape(-1, s), T["attention.W_O"][0], 0.0, A), A)
+        joined = Ball(*(a.swapaxes(1, 2).reshape(-1, H * s) for a in (averages.m, averages.r)))
+        return add(h, linear(joined, T["attention.W_O"].reshape(H * s, w), 0.0, A), A)
 
 
 def build(tensors: dict[str, Array], causal: bool = False) -> Network:
     """Check names, dtypes and shapes of the weights against the template."""
     known = {"embedding.lift", "embedding.table", "embedding.bias", "embedding.positions"}
     known |= {f"attention.{name}" for name in ("W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K")}
+    wide = {name: a.astype(np.float64, copy=False) for name, a in tensors.items()}
     layers: dict[str, list[Layer]] = {"feedforward": [], "readout": []}
     for stack, found in layers.items():
         while f"{stack}.{len(found)}.weight" in tensors:
@@ -100,13 +107,12 @@ def build(tensors: dict[str, Array], causal: bool = False) -> Network:
             known |= set(names)
             if names[1] not in tensors:
                 raise Malformed("graph", f"{names[1]} is missing")
-            found.append(Layer(*(tensors[name].astype(np.float64) for name in names)))
+            found.append(Layer(*(wide[name] for name in names)))
     dtypes = {a.dtype for a in tensors.values()}
     if len(dtypes) != 1 or not dtypes <= {np.dtype("<f4"), np.dtype("<f8")}:
         raise Malformed("graph", f"weights must be all F32 or all F64, found {sorted(map(str, dtypes))}")
     if set(tensors) - known:
         raise Malformed("graph", f"unknown tensors {sorted(set(tensors) - known)[:5]}")
-    wide = {name: a.astype(np.float64) for name, a in tensors.items()}
     _check_shapes(wide, layers)
     first, *rest = layers["readout"]
     return Network(wide, dtypes.pop(), Stack.of(layers["feedforward"]), first, Stack.of(rest), causal)
@@ -117,10 +123,10 @@ def _check_shapes(T: dict[str, Array], layers: dict[str, list[Layer]]) -> None:
         if f"attention.{name}" not in T:
             raise Malformed("graph", f"attention.{name} is missing")
     shape = T["attention.W_Q"].shape
-    if len(shape) != 3 or shape[0] != 1 or 0 in shape:
-        raise Malformed("graph", f"attention.W_Q has shape {shape}, expected [1, width, s]")
-    _, w, s = shape
-    expected = {"W_K": (1, w, s), "W_V": (1, w, s), "W_O": (1, s, w), "b_Q": (1, s), "b_K": (1, s)}
+    if len(shape) != 3 or 0 in shape:
+        raise Malformed("graph", f"attention.W_Q has shape {shape}, expected [heads, width, s]")
+    H, w, s = shape
+    expected = {"W_K": (H, w, s), "W_V": (H, w, s), "W_O": (H, s, w), "b_Q": (H, s), "b_K": (H, s)}
     for name, wanted in expected.items():
         if f"attention.{name}" in T and T[f"attention.{name}"].shape != wanted:
             raise Malformed(

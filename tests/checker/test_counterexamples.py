@@ -26,7 +26,7 @@ SOURCE = Path(onelayer_checker.__file__).parent
 CLIP = ("kernel.py", "    t = np.where(visible, t, -1e6)\n", "    L = np.minimum(L, 1e5)\n")
 UNKNOWN = ("kernel.py", "    r[~np.isfinite(E + g)[..., 0]] = np.inf  # a logit is unknown\n", "")
 LATER = "{} = __import__('onelayer_checker.kernel').kernel.add({}, Ball({}, 0 * {}), A)\n"
-LOST = ("kernel.py", "(2 + absW.max() + reach)", "2")
+LOST = ("kernel.py", "(2 + widest + reach)", "2")
 BIAS = ("kernel.py", " | (absb > 0) & (absb < A.tiny)", "")
 LOW = ("plateaus.py", "(low > 0) & (low < A.tiny)", "low > np.inf")
 #: The counterexample that would pass, and what must be broken for it.
@@ -71,9 +71,7 @@ MUTANTS = {
     "two terms": [("exactness.py", "one = (terms <= 1)", "one = (terms <= 2)")],
     "a product that rounds": [("exactness.py", "one = (terms <= 1) & (rounds == 0)", "one = terms <= 1")],
     "a product below all floats": [("exactness.py", "4 * (A.tiny + NORMAL)", "4 * A.tiny")],
-    "an average near a whole number": [
-        ("exactness.py", "sharp = (one | whole) & (_count(~point, used) == 0)", "sharp = one | whole")
-    ],
+    "an average near a whole number": [("exactness.py", "_count(~point | faint, used)", "_count(faint, used)")],
     "a row and a bias": [("exactness.py", "fits & ((terms <= 1)", "fits & ((terms <= 2)")],
     "a unit that is always on": [
         ("plateaus.py", "np.append(at[i : j + 1][slope[i : j + 1] != 0], 0)", "np.zeros(1, np.intp)"),
@@ -88,9 +86,9 @@ MUTANTS = {
     ],
     "many units along one coordinate": [("plateaus.py", "self.units * reach", "2 * low.shape[1] * reach")],
     "a carried product below all floats": [
-        ("exactness.py", "_is_power(w) & _normal(np.abs(x.m * w), A)", "_is_power(w)")
+        ("exactness.py", "is_power(w) & _normal(np.abs(x.m * w), A)", "is_power(w)")
     ],
-    "a radius below all floats": [("kernel.py", "    small |= (x.r > 0)", "    small |= (x.r < 0)")],
+    "a radius below all floats": [("kernel.py", "        small |= (x.r > 0)", "        small |= (x.r < 0)")],
     "units that overflow": [("plateaus.py", "self.units * reach", "reach")],
 }
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onelayer.constructions.readout import retrieval, table
+from onelayer.constructions.readout.peeling import peel
 from onelayer.constructions.readout.rows import divide
 from onelayer.model import Linear
 from onelayer.model.cells import RetrievalSearch, TableSearch, find_retrieval, find_table
@@ -120,10 +121,10 @@ def test_retrieval_of_reals_and_vectors(rng) -> None:
 
 
 def test_what_cannot_peel_is_reported() -> None:
-    cell = np.array([[0, 0], [1, 1], [2, 2]])  # two keys, the same three cells
-    assert retrieval.peel(cell, 3) is None
-    rounds = retrieval.peel(np.array([[0, 0], [1, 3], [2, 2]]), 4)
-    assert sum(len(keys) for keys, _ in rounds) == 2
+    cell = np.array([[0, 1, 2], [0, 1, 2]])  # two keys, the same three cells
+    assert peel(cell, 3) is None
+    rounds = peel(np.array([[0, 1, 2], [0, 3, 2]]), 4)
+    assert sum(len(keys) for keys, *_ in rounds) == 2
 
 
 @pytest.mark.parametrize("M", [20_000])

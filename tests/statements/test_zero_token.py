@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,9 +11,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from onelayer.constructions.contexts.agreement import compare, ids
-from onelayer.constructions.contexts.zero_token import STATEMENT, agrees, conclusion, witness
+from onelayer.constructions.impossible import collision
+from onelayer.constructions.impossible.zero_token import STATEMENT, agrees, conclusion, witness
 from onelayer.errors import HypothesisError
-from onelayer.model import Attention
+from onelayer.model import Attention, Embedding, Linear, Transformer
+from onelayer.model.forward import forward
 
 
 def layer(rng: np.random.Generator, d: int, **options) -> Attention:
@@ -19,42 +23,75 @@ def layer(rng: np.random.Generator, d: int, **options) -> Attention:
     return Attention(*(rng.normal(size=(H, d, s)) for _ in range(3)), rng.normal(size=(H, s, d)), **options)
 
 
+def readout(rng: np.random.Generator, width: int) -> tuple[Linear, ...]:
+    return Linear(rng.normal(size=(width, 9)), rng.normal(size=9)), Linear(rng.normal(size=(9, 2)), np.zeros(2))
+
+
 @pytest.mark.parametrize("kind", ["softmax", "hardmax"])
 @pytest.mark.parametrize("causal", [False, True])
 def test_no_layer_without_query_bias_tells_the_witnesses_apart(kind, causal: bool) -> None:
     rng = np.random.default_rng(0)
     for _ in range(300):
-        d = int(rng.integers(1, 5))
-        X, Y = witness(rng.normal(size=d))
-        key_biased = layer(rng, d, kind=kind, causal=causal)
-        key_biased = Attention(**{**vars(key_biased), "b_K": rng.normal(size=key_biased.W_K.shape[::2])})
-        agreement = agrees(key_biased, X, Y)
+        d, width = int(rng.integers(1, 5)), int(rng.integers(1, 7))
+        pair = witness(rng.normal(size=d))
+        attention = layer(rng, width, kind=kind, causal=causal)
+        attention = replace(attention, b_K=rng.normal(size=attention.W_K.shape[::2]))
+        model = Transformer(attention, Embedding(lift=rng.normal(size=(d, width))))
+        agreement = agrees(model, pair)
         assert agreement
         assert agreement.pairs == ((0, 0),)
-        assert agreement.radius < 1e-7
+        assert agreement.radius < 1e-6
+
+
+def test_outputs_are_equal_bit_for_bit_and_a_target_that_differs_is_missed() -> None:
+    """On (0, 1, -1) and (0, 2, -2) all sums are exact, so whole models give the same floats."""
+    rng = np.random.default_rng(1)
+    pair = witness()
+    assert (pair.first.ravel().tolist(), pair.second.ravel().tolist()) == ([0, 1, -1], [0, 2, -2])
+
+    def spread(X: np.ndarray) -> np.ndarray:
+        return np.full(len(X), X.max() - X.min())
+
+    assert pair.error_lower(spread) == pytest.approx(1.0)
+    for _ in range(200):
+        width = int(rng.integers(1, 7))
+        embedding = Embedding(lift=rng.normal(size=(1, width)))
+        model = Transformer(layer(rng, width), embedding, readout=readout(rng, width))
+        y, z = (forward(model, X[None])[0, 0] for X in (pair.first, pair.second))
+        assert (y == z).all()
+        assert max(abs(y[0] - spread(pair.first)[0]), abs(z[0] - spread(pair.second)[0])) >= 1.0 - 1e-15
 
 
 def test_a_query_bias_tells_them_apart() -> None:
     rng = np.random.default_rng(1)
-    X, Y = witness([0.6, -0.8])
+    pair = witness([0.6, -0.8])
     biased = layer(rng, 2)
-    biased = Attention(**{**vars(biased), "b_Q": rng.normal(size=biased.W_Q.shape[::2])})
-    assert not compare(biased, X, Y)
-    with pytest.raises(HypothesisError, match=r"\[zero_token\].*query biases; head 0 has one"):
-        agrees(biased, X, Y)
+    biased = replace(biased, b_Q=rng.normal(size=biased.W_Q.shape[::2]))
+    assert not compare(biased, pair.first, pair.second)
+    assert not collision.agrees(Transformer(biased), [pair])
+    with pytest.raises(HypothesisError, match=r"\[zero_token\].*no query bias; the model has a query bias"):
+        agrees(Transformer(biased), pair)
+
+
+def test_an_embedding_bias_tells_them_apart() -> None:
+    rng = np.random.default_rng(1)
+    pair = witness([0.6, -0.8])
+    model = Transformer(layer(rng, 2), Embedding(lift=np.eye(2), bias=np.array([1.0, 0.5])))
+    assert not collision.agrees(model, [pair])
+    with pytest.raises(HypothesisError, match="an embedding bias"):
+        agrees(model, pair)
 
 
 def test_a_zero_query_bias_is_none() -> None:
     plain = layer(np.random.default_rng(2), 2)
-    zero = Attention(**{**vars(plain), "b_Q": np.zeros(plain.W_Q.shape[::2])})
-    assert agrees(zero, *witness([1.0, 1.0]))
+    zero = replace(plain, b_Q=np.zeros(plain.W_Q.shape[::2]))
+    assert agrees(Transformer(zero), witness([1.0, 1.0]))
 
 
 def test_other_tokens_see_the_difference() -> None:
     plain = layer(np.random.default_rng(3), 2)
-    X, Y = witness([0.6, -0.8])
-    shared = np.vstack([X, [[0.3, 0.4]]]), np.vstack([Y, [[0.3, 0.4]]])
-    assert not compare(plain, *shared)
+    pair = witness([0.6, -0.8])
+    assert not compare(plain, *(np.vstack([X, [[0.3, 0.4]]]) for X in (pair.first, pair.second)))
 
 
 @settings(deadline=None)
@@ -65,7 +102,7 @@ def test_other_tokens_see_the_difference() -> None:
 def test_the_output_is_a_linear_function_of_the_mean(tokens: np.ndarray, seed: int) -> None:
     plain = layer(np.random.default_rng(seed), tokens.shape[1])
     X = np.vstack([tokens, np.zeros(tokens.shape[1])])
-    np.testing.assert_allclose(ids(plain, X)[-1], conclusion(plain, X), atol=1e-11)
+    np.testing.assert_allclose(ids(plain, X)[-1], conclusion(Transformer(plain), X), atol=1e-11)
 
 
 @pytest.mark.parametrize("direction", [[0.0, 0.0], [np.inf, 1.0], [1e308, 0.0], [[1.0]]])
@@ -76,7 +113,7 @@ def test_direction_is_checked(direction) -> None:
 
 def test_conclusion_needs_whole_sequences() -> None:
     with pytest.raises(HypothesisError, match="causal"):
-        conclusion(layer(np.random.default_rng(0), 1, causal=True), [[0.0], [1.0]])
+        conclusion(Transformer(layer(np.random.default_rng(0), 1, causal=True)), [[0.0], [1.0]])
 
 
 def test_statement() -> None:

@@ -120,7 +120,6 @@ def _triangular_error(problem: Problem, memory: Memory) -> Constant:
 def _ledger(problem: Problem, found: Found, memory: Memory) -> list[Constant]:
     f, c = found.fit, found.context_map
     assert f.readout is not None
-    span = float(np.ptp(c.coordinates, axis=0).max())
     interpolates = problem.readout == "triangular"
     kind = "triangular" if interpolates else f.readout.kind
     at_least = "at the nearest just" if c.coordinates.shape[1] == 1 else "at least"
@@ -156,7 +155,7 @@ def _ledger(problem: Problem, found: Found, memory: Memory) -> list[Constant]:
         *unknown,
         _stored_bits(problem, f.distinct),
         Constant("bits_needed", found.bits_needed, "log2(4 span/gap)"),
-        Constant("bits_available", float(np.log2(span / c.radius)) if span else 0.0, "log2(span/radius_upper)"),
+        Constant("bits_available", float(np.log2(c.span / c.radius)) if c.span else 0.0, "log2(span/radius_upper)"),
         Constant("answer_rounding", rounding, f"largest |answer - answer in {problem.dtype}|"),
         Constant("parameters", memory.n_parameters, "every weight and bias, zeros of full matrices included"),
         Constant("bytes", memory.n_parameters * problem.dtype.itemsize, "of weights"),

@@ -52,7 +52,7 @@ class Found:
     @property
     def bits_needed(self) -> float:
         """log2(4 span/gap): bits that resolve a quarter of the smallest gap over the span of the ids."""
-        span = float(np.ptp(self.context_map.coordinates, axis=0).max())
+        span = self.context_map.span
         gap = min(self.fit.answer_gap, self.fit.gap)
         return float(np.log2(span / gap) + 2) if 0 < gap < np.inf and span > 0 else 1.0
 

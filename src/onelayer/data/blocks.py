@@ -13,6 +13,8 @@ from numpy.typing import DTypeLike, NDArray
 Array = NDArray[Any]
 
 BLOCK_BYTES = 1 << 24
+#: Rows that are reduced as one: long rows reduce many times faster than short ones.
+FOLDED = 64
 
 
 def blocks(array: Array, block_bytes: int = BLOCK_BYTES) -> Iterator[slice]:
@@ -25,6 +27,18 @@ def blocks(array: Array, block_bytes: int = BLOCK_BYTES) -> Iterator[slice]:
 def every(test: Callable[[Array], Any], array: Array) -> bool:
     """Whether a test holds for all elements, asked block by block."""
     return all(bool(np.all(test(array[rows]))) for rows in blocks(array))
+
+
+def column_bounds(array: Array) -> tuple[Array, Array]:
+    """The smallest and the largest number of each column of [T, c]."""
+    T, c = array.shape
+    whole = T - T % FOLDED
+    folded = array[:whole].reshape(-1, FOLDED * c)
+    ends = [array[whole:]] if whole < T else []
+    low, high = (
+        [*([reduce(folded, axis=0).reshape(FOLDED, c)] if whole else []), *ends] for reduce in (np.min, np.max)
+    )
+    return np.concatenate(low).min(axis=0), np.concatenate(high).max(axis=0)
 
 
 def is_mapped(array: Array) -> bool:

@@ -2,28 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from onelayer.statements.functions import FUNCTIONS
+from onelayer.statements.limits import LIMITS
+from onelayer.statements.statement import STANDINGS, Standing, Statement
 
-Standing = Literal["published", "recalled", "ours"]
-STANDINGS: dict[Standing, str] = {
-    "published": "the statement is in the paper's abstract, reviews or public listing",
-    "recalled": "the published statement as remembered; wording and numbering not verified against the text",
-    "ours": "derived here and tested numerically; not claimed as a first result",
-}
-
-
-@dataclass(frozen=True)
-class Statement:
-    """One statement. ``source`` is a key of references.bib, or "" for what was derived here."""
-
-    key: str
-    label: str
-    source: str
-    standing: Standing
-    says: str
-    rests_on: tuple[str, ...] = ()
-
+__all__ = ["CATALOGUE", "STANDINGS", "Standing", "Statement"]
 
 _STATEMENTS = (
     Statement(
@@ -176,29 +159,6 @@ _STATEMENTS = (
         ("plateaus",),
     ),
     Statement(
-        "zero_token",
-        "Bias-free attention at a zero token",
-        "",
-        "ours",
-        "Without biases a zero token attends uniformly in every head: its output depends on the mean of the "
-        "sequence only.",
-    ),
-    Statement(
-        "empirical_measure",
-        "Softmax sees only the empirical measure",
-        "",
-        "ours",
-        "Multisets with proportional multiplicities, such as {u, v} and {u, u, v, v}, give equal outputs in "
-        "every softmax head.",
-    ),
-    Statement(
-        "equivariance",
-        "Attention without positions is permutation-equivariant",
-        "",
-        "ours",
-        "Reordering the tokens reorders the outputs, so equal (token, multiset) pairs must have equal answers.",
-    ),
-    Statement(
         "positions",
         "Positions make sequences ordered",
         "kajitsuka2024",
@@ -270,6 +230,8 @@ _STATEMENTS = (
         "Contexts told apart by one attention head, answers read off by a feed-forward stack.",
         ("corollary_1", "temperature", "plateaus"),
     ),
+    *FUNCTIONS,
+    *LIMITS,
 )
 
 CATALOGUE: dict[str, Statement] = {statement.key: statement for statement in _STATEMENTS}

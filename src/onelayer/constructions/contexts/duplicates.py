@@ -1,10 +1,10 @@
-"""The Boltzmann operator on multisets: repeated tokens, and what no softmax head can tell apart.
+"""The Boltzmann operator on multisets: repeated tokens.
 
 Statement  multisets of at most n elements on levels 2 log n + 2 apart, not proportional, have different values.
 Gives      0.96 gap if the tops differ; else 0.72/(m m') x e^-x, m and m' the multiplicities of the common top, x
            the distance from it to the highest level whose multiplicity relative to the top differs.
 Rests on   boltzmann; the proof is in ``separation_lower``.
-Why        real sequences repeat tokens; {u, v} and {u, u, v, v} are the exact limit of what can be separated.
+Why        real sequences repeat tokens; impossible/proportional.py is the exact limit of what can be separated.
 Differs    the published theorem excludes repetitions; here they cost the factor m m' and the 2 log n of the gap.
 """
 
@@ -15,13 +15,10 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from onelayer.constructions.contexts.agreement import Agreement, compare
 from onelayer.errors import HypothesisError
-from onelayer.model import Attention
 from onelayer.statements import CATALOGUE
 
 STATEMENT = CATALOGUE["lemma_d"]
-LIMIT = CATALOGUE["empirical_measure"]
 
 #: Lemma D: constant when the largest levels differ, constant of the decaying case.
 LEMMA_D_OTHER_TOP, LEMMA_D_SAME_TOP = 0.96, 0.72
@@ -64,28 +61,6 @@ def separation_lower(counts_a: ArrayLike, counts_b: ArrayLike, levels: ArrayLike
         )
     x = float(where[0] - where[int(differs.argmax())])
     return LEMMA_D_SAME_TOP / (int(first[0]) * int(second[0])) * x * math.exp(-x)
-
-
-def witness(u: ArrayLike, v: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The sequences {u, v} and {u, u, v, v}: different multisets, the same empirical measure."""
-    a, b = np.atleast_1d(np.asarray(u, np.float64)), np.atleast_1d(np.asarray(v, np.float64))
-    if a.shape != b.shape or (a == b).all():
-        raise HypothesisError(
-            "empirical_measure", "two different tokens of one width", f"got {a} and {b}", "Choose other tokens."
-        )
-    return np.stack([a, b]), np.stack([a, a, b, b])
-
-
-def agrees(attention: Attention, X: ArrayLike, Y: ArrayLike) -> Agreement:
-    """Whether a layer, with or without biases, softmax or hardmax, gives both witnesses equal ids at u and v."""
-    if attention.causal:
-        raise HypothesisError(
-            "empirical_measure",
-            "a layer that sees whole sequences",
-            "the layer is causal, so the first v of {u, u, v, v} sees u twice and v once",
-            "Compare last tokens only.",
-        )
-    return compare(attention, np.asarray(X), np.asarray(Y))
 
 
 def _checked(

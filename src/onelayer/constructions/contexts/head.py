@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from onelayer.constructions.contexts.stream import Draw, few_bits
+from onelayer.data.blocks import column_bounds
 from onelayer.data.sequences import Sequences
 from onelayer.ledger import Constant
 from onelayer.model import Attention, Embedding, Layer, Linear
@@ -33,6 +35,12 @@ class ContextMap:
     radius: float  # how far a coordinate as computed in the model's dtype may be from `coordinates`
     exact_radius: float  # how far `coordinates` may be from the real numbers they stand for
     constants: tuple[Constant, ...]
+
+    @cached_property
+    def span(self) -> float:
+        """The widest range of a coordinate."""
+        low, high = column_bounds(self.coordinates)
+        return float((high - low).max())
 
 
 def build_head(draw: Draw, sequences: Sequences, beta: float, shared: bool, per_sequence: bool) -> ContextMap:

@@ -24,7 +24,7 @@ from onelayer.constructions.contexts.head import ContextMap
 from onelayer.constructions.contexts.places import draw_places
 from onelayer.constructions.contexts.quantiser import quantise, thinned
 from onelayer.constructions.contexts.stream import RealStream, Stream, TokenStream
-from onelayer.data.blocks import blocks
+from onelayer.data.blocks import blocks, column_bounds
 from onelayer.data.sequences import Sequences
 from onelayer.errors import HypothesisError
 from onelayer.ledger import Constant
@@ -39,6 +39,8 @@ DEFAULT_RANK, LARGER_RANK = 6, 10
 SHARE = 0.3
 MOST_BITS, FEWEST_BITS = 14, 3
 ATTEMPTS = 6
+#: Sums are added to the codes of so many bytes at a time, which stay in cache.
+ADDED_BYTES = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -67,11 +69,12 @@ def construct(
     if per_sequence:  # the token's own code must not show: contexts get channels of their own
         layers = (*layers[:-1], _widened(layers[-1])) if layers else (_widened(_identity(rank, dtype)),)
     coordinates, largest = _coordinates(sequences, codes.values, own, weight_of_sum, per_sequence)
-    offset = np.ceil(1.0 - coordinates.min(axis=0))
+    low, high = column_bounds(coordinates)
+    offset = np.ceil(1.0 - low)
     coordinates += offset.astype(coordinates.dtype)
     weight = np.zeros((2 * rank if per_sequence else rank, rank), dtype)
     weight[-rank:] = np.eye(rank)
-    top = float(coordinates.max()) + float(np.abs(offset).max())
+    top = float((high + offset).max()) + float(np.abs(offset).max())
     largest *= weight_of_sum
     ours = 0.0 if sequences.lengths is None else coordinate_radius(n, largest, top, 2.0**-53)
     names = [f"code{i}" for i in range(rank)] + [f"context{i}" for i in range(rank if per_sequence else 0)]
@@ -142,11 +145,15 @@ def _coordinates(
     weight come in, and are overwritten."""
     valid, rank = sequences.valid(), codes.shape[-1]
     if valid is None:
+        N, n, _ = codes.shape
         largest = max(float(codes.max()), -float(codes.min())) / own
-        sums = weight * (codes.sum(axis=1) / own)  # below 2^24, so exact in any dtype
-        if not per_sequence:
-            codes += sums[:, None, :]
-        return sums if per_sequence else codes.reshape(-1, rank), largest
+        wide = codes.reshape(N, n * rank)  # below 2^24, so sums are exact in any dtype and any order
+        sums = weight * (wide @ np.tile(np.eye(rank, dtype=codes.dtype), (n, 1)) / own)
+        if per_sequence:
+            return sums, largest
+        for part in blocks(wide, ADDED_BYTES):
+            wide[part] += np.tile(sums[part], n)
+        return codes.reshape(-1, rank), largest
     assert sequences.lengths is not None
     codes[~valid] = 0.0
     largest = max(float(codes.max()), -float(codes.min())) / own
@@ -186,8 +193,7 @@ def _codes_of_reals(
     N, n, d = stream.tokens.shape
     dtype, flat, valid = stream.dtype, stream.tokens.reshape(-1, d), sequences.valid()
     used, T = None if valid is None else np.flatnonzero(valid), sequences.token_count()
-    levels = min(max(4, int(np.ceil(T ** (2.0 / d)))) << attempt, T)
-    quantiser = quantise(flat, levels, dtype, used)
+    quantiser = quantise(flat, _levels(sequences, attempt), dtype, used)
     steps = rng.standard_normal((quantiser.count, rank))
     trial = quantiser.features(thinned(flat, used, max(1, T >> 16)), _linear(steps, np.zeros(rank), dtype))
     centre = trial.mean(axis=0)
@@ -214,6 +220,17 @@ def _codes_of_reals(
         values[:, k] = places.codes(values[:, k], k)
     layers = (*quantiser.layers(1), Linear(weight, (layer.bias - low).astype(dtype)), *places.layers)
     return Codes(Embedding(lift=lift, bias=bias, positions=at), layers, values, quantiser.count)
+
+
+def _levels(sequences: Sequences, attempt: int) -> int:
+    """Of each component. At first, as many as tell two tokens of one sequence apart, with room to spare: different
+    sequences differ in their sums, unless they share all tokens but one. Later, as many as tell all tokens apart.
+    """
+    T, n, d = sequences.token_count(), sequences.n, sequences.d
+    all_apart = max(4, int(np.ceil(T ** (2.0 / d))))
+    if attempt == 0 and n > 1:
+        return min(max(4, int(np.ceil((8.0 * sequences.N * n * n) ** (1.0 / d)))), all_apart, T)
+    return min(all_apart << attempt, T)
 
 
 def _identity(rank: int, dtype: np.dtype[Any]) -> Linear:

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.data.blocks import blocks
+from onelayer.data.blocks import blocks, column_bounds
 from onelayer.model import Grouped, Linear
-from onelayer.model.forward import apply_stack, over_threads
+from onelayer.model.forward import over_threads
 
 Array = NDArray[Any]
 
@@ -24,7 +24,13 @@ LEAST_GAP_IN_ULPS = 32
 NEIGHBOURS = 256
 #: Quantiles of more numbers than this are those of an evenly spaced sample; on either side of each, so many values
 #: of the data are then looked at, or fewer, if all of them together were not a fraction of the sample.
-SAMPLE, NEIGHBOURS_OF_MANY = 1 << 24, 1 << 15
+SAMPLE, NEIGHBOURS_OF_MANY = 1 << 20, 1 << 15
+#: Components are looked up together while their levels have at most so many combinations: a table in cache.
+COMBINATIONS = 1 << 12
+#: So few cuts of a component are compared with one by one; more are bisected.
+FEW_CUTS = 16
+#: Blocks of tokens that are looked through column by column.
+COLUMN_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -54,15 +60,62 @@ class Quantiser:
         return Linear(weight, bias), Grouped(sign, one)
 
     def features(self, tokens: Array, codes: Linear) -> Array:
-        """codes(steps(tokens)) for tokens [T, d], on every core."""
+        """codes(steps(tokens)) for tokens [T, d] that lie on no ramp, on every core; whole numbers are exact."""
         out = np.empty((len(tokens), codes.width), codes.weight.dtype)
-        layers = (*self.layers(0), codes)
+        lookups = self._lookups(codes)
 
         def run(rows: Any) -> None:
-            out[rows] = apply_stack(layers, tokens[rows])
+            columns = np.ascontiguousarray(tokens[rows].T)
+            out[rows] = lookups[0](columns)
+            for lookup in lookups[1:]:
+                out[rows] += lookup(columns)
 
         over_threads(run, [slice(a, a + 16384) for a in range(0, len(tokens), 16384)])
         return out
+
+    def _lookups(self, codes: Linear) -> list[_Lookup]:
+        """Tables for groups of components; the first one holds the bias, too."""
+        found: list[_Lookup] = []
+        for i in np.unique(self.component):
+            steps = self.component == i
+            levels = np.concatenate(
+                [np.zeros((1, codes.width)), np.cumsum(codes.weight[steps], axis=0, dtype=float)]
+            )
+            cuts = self.start[steps].astype(self.dtype)
+            if found and len(found[-1].table) * len(levels) <= COMBINATIONS:
+                found[-1] = found[-1].joined(int(i), cuts, levels)
+            else:
+                first = codes.bias if not found else np.zeros(codes.width)
+                found.append(_Lookup([], first[None].astype(np.float64)).joined(int(i), cuts, levels))
+        return [_Lookup(lookup.cuts, lookup.table.astype(codes.weight.dtype)) for lookup in found]
+
+
+@dataclass(frozen=True)
+class _Lookup:
+    """The part of a code that a few components decide, by the combination of their levels."""
+
+    cuts: list[tuple[int, Array]]  # components, and where their steps lie
+    table: Array  # [combinations, s]
+
+    def joined(self, component: int, cuts: Array, levels: Array) -> _Lookup:
+        """With one more component, whose levels [L, s] add to the code."""
+        table = (self.table[:, None] + levels).reshape(-1, levels.shape[1])
+        return _Lookup([*self.cuts, (component, cuts)], table)
+
+    def __call__(self, columns: Array) -> Array:
+        """Parts [T, s] for components [d, T]."""
+        index = np.zeros(columns.shape[1], np.min_scalar_type(len(self.table)))
+        for i, cuts in self.cuts:
+            index *= index.dtype.type(len(cuts) + 1)
+            if len(cuts) > FEW_CUTS:
+                index += np.searchsorted(cuts, columns[i]).astype(index.dtype)
+                continue
+            level = np.zeros(len(index), np.uint8)
+            for cut in cuts:
+                level += columns[i] > cut
+            index += level
+        part: Array = self.table.take(index, axis=0)
+        return part
 
 
 def quantise(tokens: Array, levels: int, dtype: np.dtype[Any], used: Array | None = None) -> Quantiser:
@@ -106,7 +159,8 @@ def _windows(tokens: Array, used: Array | None, levels: int) -> list[tuple[Array
     """Where to look for gaps in each component, judged by a sample; the extremes always belong to it."""
     d, T = tokens.shape[1], len(tokens) if used is None else len(used)
     sample = thinned(tokens, used, -(-T * d // SAMPLE))
-    sample = np.concatenate([tokens.min(axis=0)[None], sample, tokens.max(axis=0)[None]])
+    low, high = column_bounds(tokens)
+    sample = np.concatenate([low[None], sample, high[None]])
     neighbours = min(NEIGHBOURS_OF_MANY, SAMPLE // (4 * d * levels))
     reach = max(1, min(len(sample) // (2 * levels), -(-neighbours * len(sample) // T)))
     return [_around_quantiles(np.sort(column), levels, reach) for column in sample.T]
@@ -135,12 +189,21 @@ def _values_within(tokens: Array, windows: list[tuple[Array, Array]]) -> list[Ar
         columns = np.ascontiguousarray(tokens[rows].T)
         for i, (lows, highs) in enumerate(windows):
             if len(lows):
-                at = np.searchsorted(lows, columns[i], side="right") - 1
-                inside = (at >= 0) & (columns[i] <= np.maximum.accumulate(highs)[at])
-                found[i].append(np.unique(columns[i][inside]))
+                found[i].append(columns[i][_inside(columns[i], lows, highs)])
 
-    over_threads(run, list(blocks(tokens)))
+    over_threads(run, list(blocks(tokens, COLUMN_BYTES)))
     return [np.unique(np.concatenate(parts)) if parts else np.empty(0) for parts in found]
+
+
+def _inside(column: Array, lows: Array, highs: Array) -> Array:
+    """Which values lie in one of the windows, whose lows are sorted."""
+    if len(lows) > FEW_CUTS:
+        at = np.searchsorted(lows, column, side="right") - 1
+        return np.asarray((at >= 0) & (column <= np.maximum.accumulate(highs)[at]))
+    inside = np.zeros(len(column), bool)
+    for low, high in zip(lows, highs, strict=True):
+        inside |= (column >= low) & (column <= high)
+    return inside
 
 
 def _cuts_within(values: Array, lows: Array, highs: Array) -> tuple[Array, Array]:

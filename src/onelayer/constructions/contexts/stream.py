@@ -8,6 +8,7 @@ weights that are already rounded to the model's dtype, so they are what the mode
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -62,9 +63,13 @@ class RealStream:
     tokens: Array  # [N, n, d], what the lift produces
     centre: Array  # [d] subtracted by the embedding's bias
     scale: Array  # [d] powers of two of the size of each centred component
-    norm: float  # the largest norm of a token over scale: bounds every projection by Cauchy and Schwarz
     dtype: np.dtype[Any]
     positions: bool
+
+    @cached_property
+    def norm(self) -> float:
+        """The largest norm of a token over scale: bounds every projection by Cauchy and Schwarz."""
+        return _largest_norm(self.tokens, self.scale)
 
     @staticmethod
     def prepare(sequences: Sequences, dtype: np.dtype[Any], positions: bool) -> RealStream:
@@ -79,7 +84,7 @@ class RealStream:
             tokens = mapped_like(given, lambda rows: given[rows].astype(dtype, copy=False) - centre, dtype)
         size = np.maximum(np.abs(low - centre), np.abs(high - centre))
         scale = np.exp2(np.round(np.log2(np.where(size > 0, size, 1.0))))
-        return RealStream(tokens, centre.astype(np.float64), scale, _largest_norm(tokens, scale), dtype, positions)
+        return RealStream(tokens, centre.astype(np.float64), scale, dtype, positions)
 
     def draw(
         self, rank: int, rng: np.random.Generator, attempt: int, coded: bool, key: Array | None = None

@@ -15,6 +15,8 @@ Array = NDArray[Any]
 
 #: Neighbours of a quantile among which the widest gap is taken.
 NEIGHBOURS = 32
+#: Whole numbers are counted if their range is at most so many times their number.
+WIDEST = 16
 
 
 @dataclass(frozen=True)
@@ -29,14 +31,30 @@ class Cells:
     def count(self) -> int:
         return len(self.low) + 1
 
-    def of(self, z: Array) -> Array:
-        """The cell of each value; ends of gaps are values of the data, so nothing lies between them."""
-        return np.searchsorted(self.high, z, side="right")
+
+def cut(z: Array, coordinate: int, cells: int, least: float) -> tuple[Cells, Array]:
+    """About equally filled cells of the values z, cut in gaps wider than ``least``; and the cell of each value."""
+    low = z.min()
+    steps = (z - low).astype(np.int32) if z.max() - low < WIDEST * len(z) else np.empty(0, np.int32)
+    if least < 1 and np.array_equal(steps + low, z):
+        return _cut_whole(steps, int(low), coordinate, cells)
+    found = _cut_wide(np.sort(z), coordinate, cells, least)
+    return found, np.searchsorted(found.high, z, side="right").astype(np.int32)  # no value is inside a gap
 
 
-def cut(z: Array, coordinate: int, cells: int, least: float) -> Cells:
-    """About equally filled cells of the values z, cut in the widest gaps near their quantiles."""
-    v = np.sort(z)
+def _cut_whole(steps: Array, low: int, coordinate: int, cells: int) -> tuple[Cells, Array]:
+    """Whole numbers low + steps: counted instead of sorted, and looked up instead of searched for."""
+    upto = np.cumsum(np.bincount(steps))
+    last = np.unique(np.searchsorted(upto, np.arange(1, cells) * len(steps) // cells))  # of each cell but the last
+    last = last[last + 1 < len(upto)]
+    begins = np.zeros(len(upto), np.int32)
+    begins[last + 1] = 1
+    ends = (last + low).astype(np.float64)
+    return Cells(coordinate, ends, ends + 1), np.cumsum(begins, dtype=np.int32).take(steps)
+
+
+def _cut_wide(v: Array, coordinate: int, cells: int, least: float) -> Cells:
+    """Sorted values, cut in the widest gaps near their quantiles."""
     if len(v) < 2 or cells < 2:
         return Cells(coordinate, v[:0], v[:0])
     gaps = np.diff(v)

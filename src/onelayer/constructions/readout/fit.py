@@ -12,6 +12,7 @@ from onelayer.constructions.readout import bits, retrieval, table
 from onelayer.constructions.readout.plateaus import in_boxes, on_a_line
 from onelayer.data.blocks import blocks
 from onelayer.model import Layer
+from onelayer.model.forward import over_threads
 
 Array = NDArray[Any]
 
@@ -21,6 +22,8 @@ GAP_IN_RADII = 2.8
 BOX_IN_RADII = 3.0
 #: More near neighbours than this along one coordinate, and boxes are not worth searching for.
 CROWD = 64
+#: Coordinates are hashed so many bytes at a time, which stay in cache.
+HASHED_BYTES = 1 << 19
 
 
 @dataclass(frozen=True)
@@ -150,17 +153,12 @@ def _lattice_kinds(keys: Array, values: Array, task: Task) -> tuple[list[str], s
 
 def _same_rows(T: Array, rows: Array) -> tuple[Array, tuple[Array, ...]]:
     """The first of each set of equal coordinates, and the sets that hold different answers."""
-    bits = np.ascontiguousarray(T).view(np.uint32 if T.dtype == np.float32 else np.uint64)
-    odd = np.random.default_rng(0).integers(0, 2**63, T.shape[1], dtype=np.uint64) | np.uint64(1)
-    hashed = np.empty(len(T), np.uint64)
-    for part in blocks(bits):
-        hashed[part] = bits[part].astype(np.uint64) @ odd  # wraps around
-    hashed ^= hashed >> np.uint64(29)
-    order = np.argsort(hashed)
-    hashed = hashed[order]
-    again = np.flatnonzero(hashed[1:] == hashed[:-1])
-    if not again.size:
+    hashed = _hashed(T)
+    in_order = np.sort(hashed)
+    if not (in_order[1:] == in_order[:-1]).any():
         return np.arange(len(T)), ()
+    order = np.argsort(hashed)  # several times as slow as sorting
+    again = np.flatnonzero(in_order[1:] == in_order[:-1])
     # Equal hashes almost always mean equal coordinates; where not, the two stay apart and the fit fails loudly.
     same = (T[order[again + 1]] == T[order[again]]).all(axis=1)
     again = again[same]
@@ -172,6 +170,22 @@ def _same_rows(T: Array, rows: Array) -> tuple[Array, tuple[Array, ...]]:
     mixed_groups = np.unique(group[(rows[order] != rows[first][group]).any(axis=1)])
     suspects = tuple(order[group == g] for g in mixed_groups[:1024])
     return np.sort(first), suspects
+
+
+def _hashed(T: Array) -> Array:
+    """A number of 64 bits per row of coordinates; equal rows have equal ones."""
+    bits = np.ascontiguousarray(T).view(np.uint32 if T.dtype == np.float32 else np.uint64)
+    odd = np.asarray(np.random.default_rng(0).integers(0, 2**63, T.shape[1], dtype=np.uint64)) | np.uint64(1)
+    hashed = np.empty(len(T), np.uint64)
+
+    def run(part: Any) -> None:
+        mixed = bits[part, 0] * odd[0]  # wraps around
+        for i in range(1, len(odd)):
+            mixed += bits[part, i] * odd[i]
+        hashed[part] = mixed
+
+    over_threads(run, list(blocks(bits, HASHED_BYTES)))
+    return hashed
 
 
 def _runs(order: Array, close: Array, changed: Array) -> tuple[Array, ...]:

@@ -1,0 +1,169 @@
+"""From a function to one layer: `approximate`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from onelayer.approximation import staircase
+from onelayer.approximation.model import Approximation
+from onelayer.approximation.plan import Built, Plan, Request
+from onelayer.approximation.prove import bound_of, prove
+from onelayer.certify.certificate import Certificate
+from onelayer.errors import HypothesisError
+from onelayer.ledger import Constant, Ledger
+from onelayer.targets import resolve
+
+__all__ = ["Approximation", "approximate"]
+
+Construction = Literal["auto", "quantise", "published", "continuous", "positional"]
+#: Finer cells are tried this often when the proved bound misses the tolerance that the plan promised.
+REPAIRS = 4
+QUICK_SAMPLES = 1 << 16
+
+
+def approximate(
+    target: Any,
+    *,
+    n: int,
+    d: int = 1,
+    low: float = 0.0,
+    high: float = 1.0,
+    tolerance: float,
+    construction: Construction = "auto",
+    lipschitz: float | None = None,
+    kind: str | None = None,
+    components: int | None = None,
+    dtype: DTypeLike = "float32",
+    seed: int = 0,
+    on_step: Callable[[str], None] | None = None,
+) -> Approximation:
+    """Compile a continuous function of n tokens in [low, high]^d into a one-layer Transformer. No training.
+
+    target        a name from `onelayer.targets.names()`, an expression such as "x - mean(y)", or a function of
+                  sequences [B, n, d] that returns [B, n, q] or [B, q]
+    tolerance     how far the model may be from it, in the largest component
+    construction  "quantise", "published" (the paper's own form), "positional", "continuous", or "auto"
+    lipschitz     of a function, in the largest component: what a proof for it assumes
+    kind          of a function: "equivariant", "invariant" or "ordered"
+    components    of a function: q, if it cannot be seen
+    dtype         in which the model runs
+    seed          same target and seed, same weights
+    on_step       called with a line of text at each stage
+
+    Raises HypothesisError before any work if the tolerance is out of reach: with what it would take, and what can be
+    reached.
+    """
+    say = on_step or (lambda _: None)
+    request = _request(target, n, d, low, high, tolerance, lipschitz, kind, components, dtype, seed, say)
+    return _build(request, *_choose(request, construction))
+
+
+def _request(
+    target: Any,
+    n: int,
+    d: int,
+    low: float,
+    high: float,
+    tolerance: float,
+    lipschitz: float | None,
+    kind: str | None,
+    components: int | None,
+    dtype: DTypeLike,
+    seed: int,
+    say: Callable[[str], None],
+) -> Request:
+    """Check everything that can be checked without building anything."""
+    if not (np.isfinite([low, high]).all() and low < high):
+        raise HypothesisError("approximate", "a box with low < high", f"low={low}, high={high}", "Exchange them.")
+    if not 0 < tolerance < np.inf:
+        raise HypothesisError("approximate", "a tolerance above 0", f"tolerance={tolerance}", "Give, say, 0.05.")
+    if type(seed) is not int or seed < 0:
+        raise HypothesisError("approximate", "a whole seed of at least 0", f"seed={seed!r}", "Give 0, 1, 2, ...")
+    number = np.dtype(dtype)
+    if number not in (np.float32, np.float64):
+        raise HypothesisError("approximate", "dtype float32 or float64", f"dtype {number}", "Change it.")
+    low, high = (float(number.type(edge)) for edge in (low, high))  # what the model can be asked about
+    found = resolve(target, n=n, d=d, low=low, high=high, lipschitz=lipschitz, kind=kind, components=components)
+    return Request(found, low, high, float(tolerance), number, seed, say)
+
+
+def _choose(request: Request, construction: str) -> tuple[Plan, list[Plan]]:
+    """The plan that was asked for, or the one with the fewest parameters; and all that were compared."""
+    if construction not in get_args(Construction):
+        known = ", ".join(get_args(Construction))
+        raise HypothesisError("approximate", f"a construction among {known}", f"{construction!r}", "Choose one.")
+    request.say("planning: how fine the cells must be")
+    compared = [plan(request) for name, plan in PLANS.items() if construction in (name, "auto")]
+    reachable = [plan for plan in compared if plan.reachable]
+    if not reachable:
+        raise _out_of_reach(request, compared)
+    return min(reachable, key=lambda plan: plan.parameters), compared
+
+
+def _out_of_reach(request: Request, compared: list[Plan]) -> HypothesisError:
+    best = min(plan.best for plan in compared)
+    return HypothesisError(
+        "approximate",
+        "a tolerance that this machine can reach",
+        f"{request.tolerance:g} would take " + "; or ".join(map(str, compared)),
+        f"Ask for a tolerance of about {best:.2g}, for fewer tokens, or for a smaller box.",
+    )
+
+
+def _build(request: Request, plan: Plan, compared: list[Plan]) -> Approximation:
+    """Build, prove, and refine where the plan was too hopeful."""
+    for _ in range(REPAIRS):
+        request.say(f"building {plan}")
+        built = BUILDERS[plan.construction](request, plan.levels)
+        request.say("asking the checker")
+        certificate = prove(built.transformer, built.tensors, built.entries, lambda *_: None)
+        bound = plan.error if certificate is None else bound_of(certificate, "sup_error", request.dtype.name)
+        if certificate is None or bound <= request.tolerance:
+            break
+        finer = int(plan.levels * min(bound / request.tolerance, 2.0))
+        plan = replace(plan, levels=max(plan.levels + 1, finer))
+    request.say("trying to break the bound")
+    model = Approximation(
+        built.transformer,
+        Ledger((*_general(request, plan, compared), *built.constants)),
+        built.form,
+        target=request.target,
+        construction=plan.construction,
+        low=request.low,
+        high=request.high,
+        budget=Ledger(_budget(built, certificate, bound)),
+        error_bound=bound,
+        left_out=built.left_out,
+        measured_error=np.nan,
+        certificate=certificate,
+        box=built.box,
+    )
+    return replace(model, measured_error=model.measure(QUICK_SAMPLES, request.seed))
+
+
+def _general(request: Request, plan: Plan, compared: list[Plan]) -> list[Constant]:
+    others = "; ".join(str(other) for other in compared if other.construction != plan.construction)
+    return [
+        Constant("target", request.target.name, request.target.says),
+        Constant("construction", plan.construction, f"instead of {others}" if others else "asked for"),
+        Constant("tolerance", request.tolerance, "asked for"),
+        Constant("low", request.low, "of every component of a token"),
+        Constant("high", request.high, "of every component of a token"),
+    ]
+
+
+def _budget(built: Built, certificate: Certificate | None, bound: float) -> tuple[Constant, ...]:
+    """What the checker found beyond the known parts is the construction's own."""
+    rounding = 0.0 if certificate is None else max(bound - bound_of(certificate, "sup_error", "real"), 0.0)
+    last = Constant("floating_point", rounding, "the bound in floating point, in any order, less that in real numbers")
+    known = sum(float(str(line.value)) for line in (*built.budget, last))
+    return (Constant(built.source, max(bound - known, 0.0), built.meaning), *built.budget, last)
+
+
+PLANS: dict[str, Callable[[Request], Plan]] = {"quantise": staircase.plan}
+BUILDERS: dict[str, Callable[[Request, int], Built]] = {"quantise": staircase.build}

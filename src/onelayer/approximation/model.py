@@ -1,0 +1,65 @@
+"""What `approximate` returns: a one-layer Transformer, the function it stands for, and how far it is from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from onelayer.approximation.measure import Box, largest_error
+from onelayer.certify.certificate import Certificate
+from onelayer.errors import HypothesisError
+from onelayer.ledger import Ledger
+from onelayer.memory import Memory
+from onelayer.targets import Target
+
+
+@dataclass(frozen=True, kw_only=True)
+class Approximation(Memory):
+    """A one-layer Transformer that approximates a function on a box."""
+
+    target: Target
+    construction: str
+    low: float
+    high: float
+    budget: Ledger  # where the error comes from; the entries add up to the bound
+    error_bound: float  # on every input of the box, but for a share `left_out` of it
+    left_out: float
+    measured_error: float  # the largest that was found by trying to break the bound
+    certificate: Certificate | None  # None: nothing is known of the target that a proof could rest on
+    box: Box  # where the bound holds
+
+    @property
+    def proved(self) -> bool:
+        """Whether the checker said so, when the model was built; `onelayer verify` asks it again."""
+        return self.certificate is not None
+
+    def __repr__(self) -> str:
+        standing = "proved" if self.proved else "not proved"
+        return (
+            f"<Approximation of {self.target.name}: {self.construction}, {self.n_parameters:,} parameters, "
+            f"{self.transformer.dtype}, error <= {self.error_bound:.4g} ({standing}), "
+            f"measured {self.measured_error:.4g}>"
+        )
+
+    def certify(self) -> Certificate:
+        """The certificate that was proved when the model was built, for `save`."""
+        if self.certificate is None:
+            raise HypothesisError(
+                "approximate",
+                "a bound that the checker proved",
+                "this model's error was only measured",
+                "Give the target as an expression, or with a Lipschitz constant.",
+            )
+        return self.certificate
+
+    def measure(self, samples: int = 1_000_000, seed: int = 0) -> float:
+        """The largest error found among samples, cell corners among them, and by climbing from the worst."""
+        return largest_error(self.errors, self.box, samples, seed)[0]
+
+    def errors(self, X: Any) -> Any:
+        """|model - target| at sequences [B, n, d], in the largest component, [B]."""
+        wanted = self.target.evaluate(np.asarray(X, np.float64))
+        found = self.predict(X).astype(np.float64)
+        return np.abs(found - wanted).reshape(len(X), -1).max(axis=1)

@@ -1,0 +1,87 @@
+"""What is asked for, what a construction would cost, and what it made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onelayer.approximation.measure import Box
+from onelayer.data.answers import AnswerForm
+from onelayer.ledger import Constant
+from onelayer.model import Transformer
+from onelayer.targets import Target
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Request:
+    """A function, a box, and how near a model must come to it."""
+
+    target: Target
+    low: float
+    high: float
+    tolerance: float
+    dtype: np.dtype[Any]
+    seed: int
+    say: Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How fine a construction must be, and what that takes; nothing has been built."""
+
+    construction: str
+    levels: int  # cells along one component
+    error: float  # predicted
+    cells: int
+    parameters: int  # expected
+    bytes: float  # of memory while it is built and proved
+    seconds: float
+    reachable: bool
+    best: float  # about the smallest error that this machine can reach
+
+    def __str__(self) -> str:
+        return (
+            f"{self.construction}: {self.levels} cells a component, {self.cells:,} in all, about "
+            f"{self.parameters:,} parameters, {self.bytes / 2**30:.2g} GiB, {self.seconds:.2g} s, "
+            f"error about {self.error:.3g}"
+        )
+
+
+@dataclass(frozen=True)
+class Built:
+    """Weights, where its error comes from, and what the checker is to be asked."""
+
+    transformer: Transformer
+    form: AnswerForm
+    source: str  # of the error that the checker finds
+    meaning: str
+    budget: tuple[Constant, ...]  # other parts of the bound
+    constants: tuple[Constant, ...]
+    box: Box  # where the bound is to hold
+    left_out: float
+    tensors: dict[str, Array] = field(default_factory=dict)  # data of the certificate
+    entries: tuple[dict[str, Any], ...] = ()  # claims, without their bounds
+
+
+def enough_levels(
+    error: Callable[[int], float], allowed: float, reachable: Callable[[int], bool]
+) -> tuple[int, float]:
+    """About the fewest levels whose error is allowed, and that error; or the first that cannot be reached."""
+    too_few, levels = 1, 2
+    found = error(levels)
+    while found > allowed and reachable(levels):
+        too_few, levels = levels, max(levels + 1, int(levels * min(found / allowed, 4.0)))
+        found = error(levels)
+    while found <= allowed and levels - too_few > 1 + levels // 32:
+        middle = (levels + too_few) // 2
+        if (tried := error(middle)) <= allowed:
+            levels, found = middle, tried
+        else:
+            too_few = middle
+    return levels, found

@@ -1,0 +1,156 @@
+"""`quantise` from a tolerance: how fine the cells must be, what that costs, and the model with what to prove of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onelayer.approximation.measure import Box
+from onelayer.approximation.plan import Built, Plan, Request, enough_levels
+from onelayer.approximation.prove import as_entry
+from onelayer.constructions.approximation import quantise
+from onelayer.constructions.approximation.grid import Grid
+from onelayer.ledger import Constant
+from onelayer_checker.targets import bounds, read_program
+
+Array = NDArray[Any]
+
+#: Stored values are rounded to multiples of a power of two: about this share of the tolerance.
+VALUE_SHARE = 1 / 32
+#: Sequences of cells whose answers one model may hold: what fits in memory while it is made and proved.
+MOST_ANSWERS = 6_000_000
+#: Sequences of cells that a plan looks at; a sample stands for more.
+LOOKED_AT = 1 << 16
+#: Measured on two cores: what an answer takes while a model is built and proved.
+BYTES_AN_ANSWER, SECONDS_AN_ANSWER = 600, 2e-5
+
+
+def plan(request: Request, distinct: bool = False) -> Plan:
+    """The fewest levels, up to a few, whose predicted error stays within the tolerance."""
+    step = value_step(request.tolerance)
+    allowed = request.tolerance - step / 2
+    levels, error = enough_levels(
+        lambda levels: predicted_error(request, levels),
+        allowed,
+        lambda levels: answers_of(request, levels) <= MOST_ANSWERS,
+    )
+    return _plan(request, levels, error + step / 2, distinct)
+
+
+def _plan(request: Request, levels: int, error: float, distinct: bool) -> Plan:
+    grid, answers, q = grid_of(request, levels), answers_of(request, levels), request.target.components
+    return Plan(
+        "published" if distinct else "quantise",
+        levels,
+        error,
+        cells=grid.count,
+        parameters=int((0.5 + q) * answers + grid.cells * (2 * grid.d * (grid.d + 2) + 8)),
+        bytes=BYTES_AN_ANSWER * answers,
+        seconds=SECONDS_AN_ANSWER * answers,
+        reachable=answers <= MOST_ANSWERS,
+        best=error if answers <= MOST_ANSWERS else predicted_error(request, _most_levels(request)),
+    )
+
+
+def _most_levels(request: Request) -> int:
+    levels = 1
+    while answers_of(request, levels + 1) <= MOST_ANSWERS:
+        levels += 1
+    return levels
+
+
+def build(request: Request, levels: int, distinct: bool = False) -> Built:
+    """The model, its claims, and a budget without the error of quantisation, which is the checker's to find."""
+    target, step, grid = request.target, value_step(request.tolerance), grid_of(request, levels)
+    made = quantise.construct(
+        target.evaluate, grid, step, target.per, distinct=distinct, seed=request.seed, on_step=request.say
+    )
+    tokens = grid.tokens[made.cells].astype(grid.dtype)
+    exact = target.evaluate(tokens.astype(np.float64))
+    rounding = float(np.abs(exact - made.answers).max())
+    tensors = {
+        "tokens": np.ascontiguousarray(tokens),
+        "answers": np.ascontiguousarray(made.answers.reshape(-1, target.components)),
+    }
+    left_out = grid.left_out_of(len(made.cells), distinct)
+    return Built(
+        made.transformer,
+        made.form,
+        "quantisation",
+        "largest |target - its value at the centre of a cell|, enclosed on every cell",
+        _budget(rounding, left_out),
+        made.constants,
+        Box(grid.n, grid.d, grid.low, grid.high, grid.dtype, grid.centres, grid.radius),
+        left_out,
+        tensors,
+        _entries(request, grid, rounding, left_out),
+    )
+
+
+def _budget(rounding: float, left_out: float) -> tuple[Constant, ...]:
+    return (
+        Constant("ramp", 0.0, f"outside the ramps, a share {left_out:.3g} of the box; on them see lp_error"),
+        Constant("collision", 0.0, "all sequences of cells have contexts of their own"),
+        Constant("readout", rounding, "largest |stored value - target at the centre|, from rounding to value_step"),
+    )
+
+
+def _entries(request: Request, grid: Grid, rounding: float, left_out: float) -> tuple[dict[str, Any], ...]:
+    target = as_entry(request.target, rounding)
+    if target is None:
+        return ()
+    box = {"radius": grid.radius.hex(), "low": grid.low.hex(), "high": grid.high.hex(), "target": target}
+    common = {"scope": request.target.per, **box}
+    dtype = grid.dtype.name
+    return (
+        {"type": "sup_error", "arith": "real", **common, "measure": left_out.hex()},
+        {"type": "sup_error", "arith": dtype, **common, "measure": left_out.hex()},
+        {"type": "lp_error", "arith": dtype, **common, "p": 2.0.hex()},
+    )
+
+
+def value_step(tolerance: float) -> float:
+    return float(np.exp2(np.floor(np.log2(tolerance * VALUE_SHARE))))
+
+
+def grid_of(request: Request, levels: int) -> Grid:
+    t = request.target
+    return Grid(t.n, t.d, request.low, request.high, levels, request.dtype, t.kind == "ordered")
+
+
+def answers_of(request: Request, levels: int) -> int:
+    return grid_of(request, levels).count * (request.target.n if request.target.per == "token" else 1)
+
+
+def predicted_error(request: Request, levels: int) -> float:
+    """How far the target gets from its value at the centre of a cell: enclosed, on all cells or many of them.
+
+    Without an expression: the Lipschitz constant times half a cell, or what is seen on samples if there is none.
+    """
+    grid, target = grid_of(request, levels), request.target
+    cells = some_sequences(grid, LOOKED_AT, request.seed)
+    centres = grid.tokens[cells]
+    if target.program is not None:
+        program = read_program(target.program.to_json(), "target")
+        x = centres.reshape(len(cells), -1)
+        low, high = bounds(program, x - grid.radius, x + grid.radius)
+        at_centre = target.evaluate(centres).reshape(low.shape)
+        return float(np.maximum(high - at_centre, at_centre - low).max())
+    if target.lipschitz is not None:
+        return target.lipschitz * grid.radius
+    rng = np.random.default_rng([request.seed, 13])
+    corners = centres + grid.radius * rng.choice([-1.0, 1.0], centres.shape)
+    return 1.2 * float(np.abs(target.evaluate(corners) - target.evaluate(centres)).max())
+
+
+def some_sequences(grid: Grid, most: int, seed: int) -> Array:
+    """All sequences of cells, or random ones of which half have neighbouring cells, where targets are steep."""
+    if grid.count <= most:
+        return grid.sequences()
+    rng = np.random.default_rng([seed, 12])
+    cells = rng.integers(0, grid.levels, (most, grid.n, grid.d))
+    near = cells[: most // 2]
+    near[:, 1:] = np.clip(near[:, :1] + rng.integers(-2, 3, near[:, 1:].shape), 0, grid.levels - 1)
+    return np.ravel_multi_index(tuple(np.moveaxis(cells, 2, 0)), (grid.levels,) * grid.d)

@@ -1,0 +1,70 @@
+"""Entries of hashed cells that add up to given answers: keys are peeled off cell by cell, and set in reverse.
+
+A cell that a single key still uses can make up for whatever the key's other cells hold. Peeling finds such cells in
+rounds; setting them in the reverse order, each key finds its other cells final.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+#: Counting all cells anew is faster than touching some one by one, if those are more than this part of all.
+MANY = 6
+#: Sums of whole numbers below this are exact in float64, in which they are counted.
+EXACT_BITS = 53
+
+
+class Round(NamedTuple):
+    keys: Array  # [k]
+    own: Array  # [k] the cell that only this key still used
+    cells: Array  # [k, tables] all cells of each key
+
+
+def peel(cell: Array, total: int) -> list[Round] | None:
+    """Rounds for the cells [M, tables] of M keys, counted over all tables; None if some keys never get one."""
+    M, tables = cell.shape
+    counts = sum(np.bincount(cell[:, h], minlength=total) for h in range(tables))
+    fullest = int(np.max(counts))
+    shift = (fullest * M).bit_length()  # room for the sum of the keys that use a cell; their number is above it
+    if shift + fullest.bit_length() > EXACT_BITS:
+        return None  # so full a cell among so many keys: one table is no hash at all, and two do not peel
+    unit = 1 << shift
+    weights = np.arange(unit, unit + M, dtype=np.float64)
+    state = np.zeros(total, np.int64)
+    for h in range(tables):
+        state += np.bincount(cell[:, h], weights=weights, minlength=total).astype(np.int64)
+    rounds, left = [], M
+    last_seen = np.empty(M, np.int32)
+    lonely = np.flatnonzero(state >> shift == 1)
+    while lonely.size:
+        keys = state.take(lonely) - unit
+        place = np.arange(len(keys), dtype=np.int32)
+        last_seen[keys] = place  # a key with several lonely cells keeps the last, and a cell met twice counts once
+        kept = last_seen.take(keys) == place
+        keys, own = keys[kept], lonely[kept]
+        touched = cell.take(keys, axis=0)
+        rounds.append(Round(keys.astype(np.int32), own.astype(np.int32), touched))
+        left -= len(keys)
+        flat, gone = touched.ravel(), np.repeat(keys + unit, tables)
+        if len(flat) * MANY > total:
+            state -= np.bincount(flat, weights=gone, minlength=total).astype(np.int64)
+        else:
+            np.subtract.at(state, flat, gone)
+        lonely = flat[state.take(flat) >> shift == 1]
+    return rounds if left == 0 else None
+
+
+def solve(cell: Array, total: int, answers: Array, C: int) -> Array | None:
+    """Entries of all cells, whole numbers below C, such that those of a key add up to its answer modulo C."""
+    rounds = peel(cell, total)
+    if rounds is None:
+        return None
+    entries = np.zeros(total, np.int32)
+    for keys, own, cells in reversed(rounds):
+        entries[own] = (answers.take(keys) - entries.take(cells).sum(axis=1, dtype=np.int32)) % C  # own is still 0
+    return entries

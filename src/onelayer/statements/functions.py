@@ -1,0 +1,42 @@
+"""Statements about functions on a box: approximation."""
+
+from __future__ import annotations
+
+from onelayer.statements.statement import Statement
+
+FUNCTIONS = (
+    Statement(
+        "proposition_1",
+        "Proposition 1, universal approximation",
+        "kajitsuka2024",
+        "published",
+        "FF, one softmax head, FF approximate every continuous permutation-equivariant function with compact support "
+        "in L^p, p < infinity.",
+        ("theorem_2",),
+    ),
+    Statement(
+        "one_layer_universal",
+        "One attention layer and a ReLU layer approximate any continuous sequence-to-sequence map",
+        "gumaan2025",
+        "published",
+        "As the abstract has it, without positions; `order`, `zero_token` and `narrow_stream` say what must be added.",
+    ),
+    Statement(
+        "quantise",
+        "A function as a table of cells",
+        "",
+        "ours",
+        "Proposition 1 with multisets allowed and a computable bound: the variation of f in a cell, and the share of "
+        "the box that lies on ramps.",
+        ("proposition_1", "plateaus", "lattice"),
+    ),
+    Statement(
+        "positional",
+        "Gather by position, interpolate on a Kuhn triangulation",
+        "",
+        "ours",
+        "n heads that read positions and one hat per vertex interpolate any continuous map; the error in the sup norm "
+        "is O(h^2) for smooth ones.",
+        ("one_layer_universal",),
+    ),
+)

@@ -1,0 +1,204 @@
+"""sup_error and lp_error: how far the network is from a function, on every input whose components lie in a cell.
+
+The stored sequences are centres, and a cell reaches `radius` to either side of a component. The network, known on the
+ball around a stored sequence, is compared with an enclosure of the target there; without positions it commutes with
+permutations, so that a stored sequence stands for all its orders. Cells are counted and measured exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import permutations
+from math import factorial
+from typing import Any, Literal
+
+import numpy as np
+
+from onelayer_checker.files import Malformed, fields, real
+from onelayer_checker.kernel import TINY, UP, Arithmetic, Array, Ball, gamma
+from onelayer_checker.network import Network
+from onelayer_checker.targets import Program, bounds, read_program
+
+#: Without positions every order of a stored sequence is looked at; there are n! of them.
+MOST_TOKENS = 6
+#: Boxes that the domain is cut into where the range of a target is wanted.
+RANGE_BOXES = 4096
+
+
+@dataclass(frozen=True)
+class Assumed:
+    """A target known only by its stored values: an assumption that no checker can verify."""
+
+    lipschitz: float  # for the largest component, on both sides
+    error: float  # of the stored values at the centres
+    symmetric: bool  # permuting tokens permutes its answers, or leaves them
+
+
+Target = Program | Assumed
+Outcome = Literal["proved", "refuted", "undecided"]
+
+
+def read_target(entry: Any, where: str) -> Target:
+    if isinstance(entry, dict) and "lines" in entry:
+        return read_program(entry, where)
+    fields(entry, {"lipschitz", "error", "symmetric"}, where)
+    numbers = [real(entry[name], f"{where}.{name}") for name in ("lipschitz", "error")]
+    if min(numbers) < 0 or type(entry["symmetric"]) is not bool:
+        raise Malformed("claim", f"{where} has a negative number, or symmetric is not true or false")
+    return Assumed(*numbers, entry["symmetric"])
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Which cells of [low, high]^m are stored; cells are disjoint and lie inside the box."""
+
+    orders: list[tuple[int, ...]]  # the orders in which a stored sequence is compared
+    weight: Array  # [N] how many sequences of cells each order of a stored sequence stands for
+    count: int  # sequences of cells that are covered
+    side: Fraction  # of a cell, relative to the box
+    nearest: float  # no component of the box is further than this from a centre
+
+
+def find_cells(network: Network, tokens: Array, radius: float, low: float, high: float) -> Cells:
+    """Check that the stored sequences are centres of cells, each stored once."""
+    N, n, _ = tokens.shape
+    centres = np.unique(tokens).astype(np.float64)
+    gaps = np.diff(centres)
+    exact = [Fraction(float(c)) for c in (centres[0], centres[-1], low, high, radius)]
+    inside = exact[0] - exact[4] >= exact[2] and exact[1] + exact[4] <= exact[3]
+    if not inside or (gaps.size and not gaps.min() * (1 - 2.0**-50) >= 2 * radius) or not low < high:
+        raise Malformed("claim", "the cells around the stored tokens overlap, or leave the box")
+    if n > MOST_TOKENS:
+        raise Malformed("claim", f"sequences of {n} tokens have too many orders; at most {MOST_TOKENS} can be judged")
+    ids = np.searchsorted(centres, tokens).reshape(N, n, -1)
+    ids = np.unique(ids.reshape(N * n, -1), axis=0, return_inverse=True)[1].reshape(N, n)
+    ordered = network.causal or "embedding.positions" in network.tensors
+    rows = ids if ordered else np.sort(ids, axis=1)
+    if len(np.unique(rows, axis=0)) != N:
+        raise Malformed("data", "a sequence of cells is stored twice")
+    orders = [tuple(range(n))] if ordered else list(permutations(range(n)))
+    run, product = np.ones(N, np.int64), np.ones(N, np.int64)
+    for k in range(1, n if not ordered else 1):  # the product of the factorials of the multiplicities
+        run = np.where(rows[:, k] == rows[:, k - 1], run + 1, 1)
+        product *= run
+    different = len(orders) // product  # orders of a stored sequence that differ
+    reach = max(centres[0] - low, high - centres[-1], gaps.max(initial=0.0) / 2) * UP
+    side = 2 * exact[4] / (exact[3] - exact[2])
+    return Cells(orders, different / len(orders), int(different.sum()), side, float(reach))
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Of one order of a block of stored sequences: bounds that hold on the whole cell, [B, n]."""
+
+    rows: slice
+    upper: Array
+    lower: Array
+
+
+def errors(target: Target, cells: Cells, out: Ball, data: Any, scope: str, radius: float) -> Iterator[Errors]:
+    """Bounds on |network - target| for every stored sequence in every order; ``out`` is [N, n, q]."""
+    tokens, (N, n, q) = data.tokens.astype(np.float64), out.m.shape
+    step = max(1, (1 << 16) // n)
+    for order in cells.orders if isinstance(target, Program) else cells.orders[:1]:
+        for start in range(0, N, step):
+            rows, at = slice(start, start + step), list(order)
+            m, r = out.m[rows][:, at], out.r[rows][:, at]
+            if isinstance(target, Program):
+                x = tokens[rows][:, at].reshape(len(m), -1)
+                low, high = np.nextafter(x - radius, -np.inf), np.nextafter(x + radius, np.inf)
+                low, high = (f.reshape(len(m), -1, q) for f in bounds(target, low, high))
+            else:
+                known = data.answers[data.which].reshape(N, -1, q)[rows]
+                slack = (target.error + target.lipschitz * radius * UP) * UP
+                low, high = (known - slack) - np.abs(known) * 2.0**-50, (known + slack) + np.abs(known) * 2.0**-50
+            upper = (np.maximum(high - m, m - low) * UP + r) * UP + TINY
+            lower = (np.maximum(low - m, m - high) / UP - r) / UP - TINY
+            yield Errors(rows, upper.max(axis=2), lower.max(axis=2))
+
+
+def range_of_output(network: Network, A: Arithmetic) -> tuple[Array, Array]:
+    """Bounds on every output, whatever the input: from the last two layers, the first of which reads numbers >= 0."""
+    W, V = (layer.weight for layer in network.readout.layers[-2:])
+    b, c = (layer.bias for layer in network.readout.layers[-2:])
+    if W.ndim != 2 or V.ndim != 2:
+        return np.full(len(c), -np.inf), np.full(len(c), np.inf)
+    # A unit without a positive weight is at most its bias, in any order of summation; the others may be anything.
+    top = np.where((W > 0).any(axis=0), np.inf, np.maximum(b, 0.0))
+    with np.errstate(invalid="ignore"):  # zero times infinity is zero here
+        reach = np.where(V == 0, 0.0, V * top[:, None])
+    size = np.abs(reach).sum(axis=0) + np.abs(c)
+    slack = size * (gamma(2 * len(V) + 8, A.u) + 2.0**-40) + 8 * len(V) * (A.tiny + TINY)
+    return c + np.minimum(reach, 0.0).sum(axis=0) - slack, c + np.maximum(reach, 0.0).sum(axis=0) + slack
+
+
+def range_of_target(target: Target, cells: Cells, data: Any, low: float, high: float) -> tuple[Array, Array]:
+    """Bounds [q] on the target on the whole box."""
+    q = data.answers.shape[1]
+    if isinstance(target, Assumed):
+        slack = (target.error + target.lipschitz * cells.nearest) * UP
+        return (data.answers.min(axis=0) - slack) * 1.0, (data.answers.max(axis=0) + slack) * 1.0
+    m = target.n * target.d
+    parts = max(1, int(RANGE_BOXES ** (1 / m) + 1e-9))
+    edges = np.linspace(low, high, parts + 1)
+    at = np.stack(np.unravel_index(np.arange(parts**m), (parts,) * m), axis=1)
+    below, above = bounds(target, edges[at], edges[at + 1])
+    return below.reshape(-1, q).min(axis=0), above.reshape(-1, q).max(axis=0)
+
+
+def judge(claim: Any, network: Network, data: Any, out: Ball) -> tuple[Outcome, str, float]:
+    """Outcome, reason and certified value of a sup_error or lp_error claim; ``out`` are the answers [N, n, q]."""
+    number, target, A = claim.numbers, claim.target, claim.arith
+    radius, low, high = number["radius"], number["low"], number["high"]
+    cells = find_cells(network, data.tokens, radius, low, high)
+    _fits(target, data, claim.scope, cells, out.m.shape)
+    m = data.tokens[0].size
+    covered = cells.count * (cells.side ** m)  # a share of the box, exact
+    assumed = ""
+    if isinstance(target, Assumed):
+        assumed = f", if the target is {target.lipschitz:.6g}-Lipschitz and its values are within {target.error:.3g}"
+    worst, power, p, left = 0.0, 0.0, number.get("p", 1.0), 1 - covered
+    for found in errors(target, cells, out, data, claim.scope, radius):
+        upper, lower = found.upper.max(axis=1), found.lower.max(axis=1)
+        if claim.type == "sup_error" and not (upper <= number["bound"]).all():
+            at = int(np.argmax(~(upper <= number["bound"])))
+            where = f"around sequence {found.rows.start + at}"
+            if lower[at] > number["bound"]:
+                return "refuted", f"{where} the error is at least {lower[at]:.6g}", np.inf
+            return "undecided", f"{where} the error may be {upper[at]:.6g}", float(upper[at])
+        worst = max(worst, float(upper.max()))
+        power += float((_power(upper, p) * cells.weight[found.rows]).sum()) * UP
+    if claim.type == "sup_error":
+        if not left <= Fraction(number["measure"]):
+            return "undecided", f"a share {float(left):.6g} of the box lies in no stored cell", np.inf
+        outside = f" but for a share {float(left):.3g} of the box" if left > 0 else ""
+        return "proved", f"largest error {worst:.6g}{outside}{assumed}", worst
+    f_low, f_high = range_of_target(target, cells, data, low, high)
+    y_low, y_high = range_of_output(network, A)
+    most = np.maximum(np.maximum(f_high - y_low, y_high - f_low).max() * UP, 0.0)
+    orders = len(cells.orders) if isinstance(target, Assumed) else 1  # one order was looked at for all
+    total = (power * orders * float(cells.side**m) + float(_power(most, p)) * float(left)) * UP * UP
+    if total <= float(_power(np.float64(number["bound"]), p)) / UP / UP:
+        ramps = f"ramps are a share {float(left):.3g} with an error of at most {most:.6g}"
+        return "proved", f"mean of the {p:g}-th powers {total:.6g}; {ramps}{assumed}", total
+    return "undecided", f"the mean of the {p:g}-th powers of the error may be {total:.6g}", np.inf
+
+
+def _power(x: Array, p: float) -> Array:
+    """x^p for whole p >= 1, up to a few roundings."""
+    result = x
+    for _ in range(int(p) - 1):
+        result = result * x
+    return result
+
+
+def _fits(target: Target, data: Any, scope: str, cells: Cells, shape: tuple[int, ...]) -> None:
+    _, n, q = shape
+    if isinstance(target, Assumed):
+        if len(cells.orders) > 1 and not target.symmetric:
+            raise Malformed("claim", "without positions the target must be symmetric")
+        return
+    if (target.n, target.d, target.components, target.per) != (n, data.tokens.shape[2], q, scope):
+        raise Malformed("claim", "the target takes or gives other numbers than the network")
