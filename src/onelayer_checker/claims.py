@@ -15,11 +15,12 @@ from onelayer_checker.functions import Outcome, Target, read_target
 from onelayer_checker.kernel import ARITHMETICS, UP, Arithmetic, Array, Ball
 from onelayer_checker.layers import run_stack
 from onelayer_checker.network import BLOCK, Network
+from onelayer_checker.targets import Program
 
 FIELDS = {"memorizes": {"eps"}, "separated": {"r", "delta"}, "robust": {"radius", "eps"}, "rejects": {"eps"}}
 BOX = {"radius", "low", "high", "bound"}
 FIELDS |= {"sup_error": BOX | {"measure"}, "lp_error": BOX | {"p"}}
-FIELDS |= {"sup_error_everywhere": {"low", "high", "bound", "parts"}}
+FIELDS |= {"sup_error_everywhere": {"low", "high", "bound"}}
 ABOUT_FUNCTIONS = ("sup_error", "lp_error", "sup_error_everywhere")
 Progress = Callable[[int, int], None]
 
@@ -197,7 +198,7 @@ class Judge:
         whole = data.tokens.dtype != np.int64 and (data.lengths == data.tokens.shape[1]).all()
         if claim.type in ABOUT_FUNCTIONS and not (whole and claim.scope != "last"):
             raise Malformed("claim", f"{claim.type} is about all tokens of full sequences of real tokens")
-        if isinstance(claim.target, functions.Program):
+        if isinstance(claim.target, Program):
             f, (n, d), q = claim.target, data.tokens.shape[1:], data.answers.shape[1]
             if (f.n, f.d, f.components, f.per) != (n, d, q, claim.scope):
                 raise Malformed("claim", "the target takes or gives other numbers than the network")

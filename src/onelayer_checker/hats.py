@@ -3,25 +3,27 @@
 The readout has one group per vertex v of a grid of spacing H, the hat relu(H - max_i (t_i - v_i)_+ - max_i (v_i -
 t_i)_+). In real arithmetic the hats of a grid add up to H, and on each simplex (a cell, an order of the t_i in it)
 only the hats of its m + 1 corners are not 0, and they are affine: the network is the affine interpolant of its
-values at the corners. How far that is from a target is bounded simplex by simplex: a box in it, the difference at the centre,
-and the difference of the slopes times the radius.
+values at the corners. How far that is from a target is bounded simplex by simplex: a box in it, the difference at
+the centre, and the difference of the slopes times the radius.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise, permutations, product
+from itertools import permutations
 
 import numpy as np
 
-from onelayer_checker.kernel import TINY, UP, Arithmetic, Array, U, gamma
+from onelayer_checker.kernel import TINY, UP, Arithmetic, Array, gamma
 from onelayer_checker.layers import Layer
 from onelayer_checker.network import Network
 from onelayer_checker.targets import Program, enclose
 
-#: Boxes that are enclosed at a time.
-BLOCK = 1 << 14
+#: Boxes that are enclosed at a time, in all for one order, and how often a cell is cut along a side.
+BLOCK, MOST, FINEST = 1 << 14, 1 << 22, 1 << 8
+#: How far the logit of the token that a head copies must be above the others.
+APART = 128.0
 
 
 @dataclass(frozen=True)
@@ -51,14 +53,14 @@ def recognise(layers: tuple[Layer, ...]) -> Hats | None:
         return None
     gates, G = first.inputs - m, len(blocks[0].weight)
     V = G - gates
-    if first.bias.size != G * 2 * m or V < 2**m or (len(tail) == 2) != (gates > 0):
+    if first.bias.size != G * 2 * m or 2**m > V or (len(tail) == 2) != (gates > 0):
         return None
     b = first.bias.reshape(G, m, 2)
     at, H = b[:V, :, 1], float(blocks[-1].bias[0])
     D = round(V ** (1 / m)) - 1
     shape = (D + 1,) * m
     grid = np.stack(np.unravel_index(np.arange(min(V, (D + 1) ** m)), shape), axis=1) * H
-    whole = H == np.rint(H) and 1 <= H and H * D < 2.0**24
+    whole = np.rint(H) == H and H >= 1 and H * D < 2.0**24
     if not whole or (D + 1) ** m != V or not np.array_equal(at, grid):
         return None
     expected = np.zeros((first.inputs, G, m, 2))
@@ -111,19 +113,22 @@ class Gather:
 def gather(network: Network, n: int, d: int, hats: Hats, largest: float, A: Arithmetic) -> Gather | None:
     """Recognise heads that copy tokens by position, for tokens with components up to ``largest``.
 
-    Tokens reach only their own d channels, which no query or key reads: the weights P are the same for all of them,
-    and P is enclosed by the kernel. Values, projections and the first layer of the readout only copy, so that the
-    error of a copy is that of an average: (|1 - P| + the other weights) largest, and the rounding of n products.
+    Tokens reach only their own d channels, which no query or key reads: the logits are the same for all of them.
+    The largest becomes exactly 0 when the maximum is subtracted, and its weight exactly 1 before it is normalised;
+    the others are far below it, and their weights almost 0. Values, projections and the first layer of the readout
+    only copy, so that the error of a copy is that of an average.
     """
     b, m = network.bottleneck.bias, hats.m
     source = _copies(network, n, d, hats)
     if source is None:
         return None
-    p, _, _ = network.mix(network.embed(np.zeros((1, n, d)), 0.0, A), n, np.array([n]), A, False)
-    at = p.m[0].argmax(axis=-1)  # [head, query]
-    top = np.take_along_axis(p.m[0], at[..., None], -1)[..., 0]
-    rest = p.m[0].sum(axis=-1) - top
-    leak = float((np.abs(1 - top) + np.abs(rest) + p.r[0].sum(axis=-1)).max()) * UP + 8 * n * U
+    logits, _, _, _ = network.scores(network.embed(np.zeros((1, n, d)), 0.0, A), n, np.array([n]), A, False)
+    at = logits.m[0].argmax(axis=-1)  # [head, query]
+    chosen = np.arange(n) == at[..., None]
+    apart = np.where(chosen, logits.low[0], np.inf).min(-1) - np.where(chosen, -np.inf, logits.high[0]).max(-1)
+    if not (apart >= APART).all() or network.causal:
+        return None
+    leak = n * (2.0**-180 + 4 * A.tiny)  # of n weights: each is below e^-127, or what underflow makes of that
     small = 64 * n * (A.tiny + TINY)
     copied = largest * (leak + float(gamma(2 * n + 12, A.u)) * (1 + leak)) * UP + small * (2 + largest)
     scale = float(network.bottleneck.weight.max())
@@ -148,7 +153,7 @@ def _copies(network: Network, n: int, d: int, hats: Hats) -> Array | None:
     read_only = T["attention.W_Q"][:, :d].any() or T["attention.W_K"][:, :d].any() or places[:n, :d].any()
     value = np.zeros((w, s))
     value[:d, :d] = np.eye(d, min(d, s))
-    if read_only or d > s or not np.array_equal(lift, np.eye(d, w)) or not (V == value).all():
+    if read_only or d > s or not np.array_equal(lift, np.eye(d, w)) or not (value == V).all():
         return None
     scale, source = float(W.max()), np.zeros(W.shape[1], np.intp)
     for c in range(W.shape[1]):
@@ -170,10 +175,10 @@ def _copies(network: Network, n: int, d: int, hats: Hats) -> Array | None:
 def rounding(hats: Hats, gathered: Gather, A: Arithmetic) -> float:
     """How far the answers computed in A may be from the interpolant at the exact coordinates.
 
-    A running maximum is as good as its worst part, and parts of a hat that is not 0 are at most 1.01 H: each side of
-    it is off by at most 2.1 (m + 3) u H, its sum by 3.1 (2 m + 3) u H more. A hat is exactly 0 once its parts add up
-    to more than H by a few units of roundoff, and at most 3^m vertices are nearer. The interpolant itself changes by
-    at most the sum over axes of its largest differences, over H, when coordinates move.
+    A running maximum is as good as its worst part, and parts of a hat that is not 0 are at most 1.01 H: each side
+    of it is off by at most 2.1 (m + 3) u H, its sum by 3.1 (2 m + 3) u H more. A hat is exactly 0 once its parts
+    add up to more than H by a few units of roundoff, and at most 3^m vertices are nearer. The interpolant itself
+    changes by at most the sum over axes of its largest differences, over H, when coordinates move.
     """
     m, F = hats.m, hats.values
     size = float(np.abs(F).max()) + hats.wall
@@ -186,64 +191,90 @@ def rounding(hats: Hats, gathered: Gather, A: Arithmetic) -> float:
     )
 
 
-def sup_error(target: Program, F: Array, start: float, width: float, box: tuple[float, float], parts: int) -> float:
+def sup_error(
+    target: Program, F: Array, start: float, width: float, box: tuple[float, float], limit: float
+) -> float:
     """Bounds |interpolant - target| on a box, for vertex values F [D + 1, ..., D + 1, outputs] at start + i width.
 
-    Cells are cut into parts^m boxes; a box is compared with the affine interpolant of every simplex it meets. The
-    midpoints and slopes of the interpolant are rounded, for which 2^-40 of the values is far more than enough.
+    Cells are cut into boxes, and those whose bound is above ``limit`` again, as long as that is worthwhile. In a
+    simplex the components of x, less the corner, are in some order, and so are the numbers of the box that x is in:
+    only such boxes are compared with its affine interpolant. Interpolants are rounded, for which 2^-40 of their
+    values is far more than enough.
     """
-    m, D, K = F.ndim - 1, len(F) - 1, F.shape[-1]
-    slack = 2.0**-40 * (float(np.abs(F).max()) + 1.0)
-    cells = np.stack(np.unravel_index(np.arange(D**m), (D,) * m), axis=1)
+    m, D = F.ndim - 1, len(F) - 1
+    halves = np.stack(np.unravel_index(np.arange(2**m), (2,) * m), axis=1)
     worst = 0.0
-    for cut in product(range(parts), repeat=m):
-        orders = [s for s in permutations(range(m)) if all(cut[i] >= cut[j] for i, j in pairwise(s))]
-        for first in range(0, len(cells), BLOCK):
-            a = cells[first : first + BLOCK]
-            corner = start + width * a
-            low = np.nextafter(start + width * (a + np.array(cut) / parts), -np.inf)
-            high = np.nextafter(start + width * (a + (np.array(cut) + 1) / parts), np.inf)
+    for order in permutations(range(m)):
+        cell, parts = np.stack(np.unravel_index(np.arange(D**m), (D,) * m), axis=1), 1
+        cut = np.zeros_like(cell)
+        while len(cell):
+            low, high = start + width * (cell + cut / parts), start + width * (cell + (cut + 1) / parts)
             inside = ((low <= box[1]) & (high >= box[0])).all(axis=1)
-            a, corner = a[inside], corner[inside]
-            low, high = np.clip(low[inside], *box), np.clip(high[inside], *box)
-            if not len(a):
-                continue
-            c = np.clip(low / 2 + high / 2, low, high)
-            r = np.maximum(high - c, c - low) * UP + TINY
-            f, slopes = enclose(target, c, c, False), enclose(target, low, high, True)
-            for order in orders:
-                at, value, slope = a.copy(), F[tuple(a.T)], np.empty((len(a), K, m))
-                start_value = value
-                for i in order:  # along the edges of the simplex, from its first corner to its last
-                    at[:, i] += 1
-                    following = F[tuple(at.T)]
-                    slope[:, :, i] = (following - value) / width
-                    value = following
-                value = start_value + np.einsum("bki,bi->bk", slope, c - corner)
-                gap = np.maximum(np.abs(value - f.low), np.abs(value - f.high))
-                tilt = np.maximum(np.abs(slope - slopes.slope_low), np.abs(slope - slopes.slope_high))
-                tilt = tilt * UP + slack / width
-                bound = (gap + (tilt * r[:, None, :]).sum(axis=2)) * UP + slack
-                worst = max(worst, float(np.where(bound < np.inf, bound, np.inf).max()))
+            cell, cut, low, high = (
+                cell[inside],
+                cut[inside],
+                np.clip(low[inside], *box),
+                np.clip(high[inside], *box),
+            )
+            bound = np.empty(len(cell))
+            for at in (slice(a, a + BLOCK) for a in range(0, len(cell), BLOCK)):
+                bound[at] = _near_simplex(target, F, cell[at], order, start, width, low[at], high[at]).max(axis=1)
+            done = bound <= limit
+            worst = max(worst, float(bound.max(where=done, initial=0.0)))
+            if parts == FINEST or (~done).sum() << m > MOST:
+                return max(worst, float(np.where(bound < np.inf, bound, np.inf).max(initial=0.0)))
+            cut = (2 * cut[~done][:, None] + halves).reshape(-1, m)
+            cell, parts = np.repeat(cell[~done], 2**m, axis=0), 2 * parts
+            kept = (np.diff(cut[:, order], axis=1) <= 0).all(axis=1)
+            cell, cut = cell[kept], cut[kept]
     return worst
 
 
+def _near_simplex(
+    target: Program,
+    F: Array,
+    cell: Array,
+    order: tuple[int, ...],
+    start: float,
+    width: float,
+    low: Array,
+    high: Array,
+) -> Array:
+    """Bounds [B, outputs] on |affine interpolant of a simplex of a cell - target| on boxes [B, m]."""
+    slack = 2.0**-40 * (float(np.abs(F).max()) + 1.0)
+    c = np.clip(low / 2 + high / 2, low, high)
+    r = np.maximum(high - c, c - low) * UP + TINY
+    f, steep = enclose(target, c, c, False), enclose(target, low, high, True)
+    corner, value = cell.copy(), F[tuple(cell.T)]
+    slope, first = np.empty((*value.shape, len(order))), value
+    for i in order:  # along the edges of the simplex, from its first corner to its last
+        corner[:, i] += 1
+        following = F[tuple(corner.T)]
+        slope[:, :, i] = (following - value) / width
+        value = following
+    value = first + np.einsum("bki,bi->bk", slope, c - (start + width * cell))
+    gap = np.maximum(np.abs(value - f.low), np.abs(value - f.high))
+    tilt = np.maximum(np.abs(slope - steep.slope_low), np.abs(slope - steep.slope_high)) * UP + slack / width
+    return np.asarray((gap + (tilt * r[:, None, :]).sum(axis=2)) * UP + slack)
+
+
 def judge(
-    network: Network, target: Program, hats: Hats, low: float, high: float, parts: int, A: Arithmetic
+    network: Network, target: Program, hats: Hats, low: float, high: float, limit: float, A: Arithmetic
 ) -> float | str:
     """A bound on the error on all of [low, high]^m, or why there is none."""
     n, d, m, q = target.n, target.d, hats.m, target.components
     found = gather(network, n, d, hats, max(abs(low), abs(high)), A)
     if found is None:
         return "the layers before the hats are not seen to copy tokens by position"
-    # Vertices and the ends of boxes are whole numbers over scale * parts, below 2^52: no rounding moves them.
+    # Vertices and the ends of boxes are whole numbers over FINEST * scale, below 2^52: no rounding moves them.
     whole = found.scale * found.origin
-    if whole != np.rint(whole) or abs(whole) >= 2.0**40 or parts not in (1, 2, 4, 8, 16, 32, 64):
-        return "the grid is too fine, or parts is not a power of two up to 64"
+    if whole != np.rint(whole) or abs(whole) >= 2.0**40:
+        return "the grid does not begin at a whole number"
     last = Fraction(found.scale) * (Fraction(high) - Fraction(found.origin)) + Fraction(found.error)
     if not (found.origin <= low and last <= hats.levels * Fraction(hats.H)):
         return "the grid of hats does not cover the box"
     width = hats.H / found.scale  # a whole number over a power of two
+    rounded = rounding(hats, found, A)
     worst = 0.0
     views: dict[tuple[int, ...], list[int]] = {}
     for k in range(n):
@@ -257,5 +288,5 @@ def judge(
         elif one_each and len(tokens) > 1:
             F = np.tile(F, len(tokens))
         part = Program(n, d, "sequence", len(lines), target.lines, tuple(lines))
-        worst = max(worst, sup_error(part, F, found.origin, width, (low, high), parts))
-    return (worst + rounding(hats, found, A)) * UP
+        worst = max(worst, sup_error(part, F, found.origin, width, (low, high), (limit - rounded) / UP / UP))
+    return (worst + rounded) * UP

@@ -77,13 +77,15 @@ class Network:
 
         What the heads add is one sum over heads and components, in any order.
         """
-        p, v, h = self.mix(h, n, lengths, A, last)
-        averages = dot(p, v, A, extra=4)
+        logits, visible, v, h = self.scores(h, n, lengths, A, last)
+        averages = dot(softmax(logits, visible, A), v, A, extra=4)
         joined = Ball(*(a.swapaxes(1, 2).reshape(len(h.m), -1) for a in (averages.m, averages.r)))
         return add(h, linear(joined, self.tensors["attention.W_O"].reshape(-1, h.m.shape[1]), 0.0, A), A)
 
-    def mix(self, h: Ball, n: int, lengths: Array, A: Arithmetic, last: bool) -> tuple[Ball, Ball, Ball]:
-        """The weights [N, head, query, key], the values [N, head, token, s], and h at the queries."""
+    def scores(
+        self, h: Ball, n: int, lengths: Array, A: Arithmetic, last: bool
+    ) -> tuple[Ball, Array | bool, Ball, Ball]:
+        """Logits [N, head, query, key] and which are visible, values [N, head, token, s], and h at the queries."""
         T, (H, w, s) = self.tensors, self.tensors["attention.W_Q"].shape
         columns = np.concatenate([T[f"attention.W_{name}"].swapaxes(0, 1).reshape(w, -1) for name in "QKV"], axis=1)
         biases = np.concatenate([T.get(f"attention.b_{name}", np.zeros((H, s))).ravel() for name in "QKV"])
@@ -97,7 +99,7 @@ class Network:
             visible = visible & np.tri(n, dtype=bool)
         q, v = (Ball(x.m.swapaxes(1, 2), x.r.swapaxes(1, 2)) for x in (q, v))  # [N, head, token, s]
         logits = dot(q, Ball(k.m.transpose(0, 2, 3, 1), k.r.transpose(0, 2, 3, 1)), A)
-        return softmax(logits, visible, A), v, h
+        return logits, visible, v, h
 
 
 def build(tensors: dict[str, Array], causal: bool = False) -> Network:

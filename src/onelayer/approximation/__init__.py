@@ -16,14 +16,13 @@ from onelayer.approximation.prove import bound_of, prove
 from onelayer.certify.certificate import Certificate
 from onelayer.errors import HypothesisError
 from onelayer.ledger import Constant, Ledger
-from onelayer.targets import resolve
-from onelayer.targets.zoo import Kind
+from onelayer.targets import Kind, resolve
 
 __all__ = ["Approximation", "approximate"]
 
 Construction = Literal["auto", "quantise", "published", "continuous", "positional"]
 #: Finer cells are tried this often when the proved bound misses the tolerance that the plan promised.
-REPAIRS = 4
+REPAIRS, FINER = 5, 1.15
 QUICK_SAMPLES = 1 << 16
 
 
@@ -107,7 +106,7 @@ def _choose(request: Request, construction: str) -> tuple[Plan, list[Plan]]:
 
 
 def _out_of_reach(request: Request, compared: list[Plan]) -> HypothesisError:
-    best = min(plan.best for plan in compared)
+    best = min(plan.error for plan in compared)
     return HypothesisError(
         "approximate",
         "a tolerance that this machine can reach",
@@ -122,12 +121,11 @@ def _build(request: Request, plan: Plan, compared: list[Plan]) -> Approximation:
         request.say(f"building {plan}")
         built = BUILDERS[plan.construction](request, plan.levels)
         request.say("asking the checker")
-        certificate = prove(built.transformer, built.tensors, built.entries, lambda *_: None)
+        certificate = prove(built.transformer, built.tensors, built.entries, request.tolerance, lambda *_: None)
         bound = plan.error if certificate is None else bound_of(certificate, request.dtype.name)
-        if certificate is None or bound <= request.tolerance:
+        if not built.entries or (certificate is not None and bound <= request.tolerance):
             break
-        finer = int(plan.levels * min(bound / request.tolerance, 2.0))
-        plan = replace(plan, levels=max(plan.levels + 1, finer))
+        plan = replace(plan, levels=max(plan.levels + 1, int(FINER * plan.levels)))
     request.say("trying to break the bound")
     model = Approximation(
         built.transformer,

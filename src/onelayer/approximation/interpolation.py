@@ -7,53 +7,41 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.approximation.measure import Box
-from onelayer.approximation.plan import Built, Plan, Request, enough_levels
+from onelayer.approximation.measure import Box, largest_error
+from onelayer.approximation.plan import Built, Plan, Request, enough_levels, extrapolated
 from onelayer.constructions.approximation import positional
 from onelayer.constructions.approximation.positional import Lattice, interpolate
-from onelayer_checker.hats import sup_error
-from onelayer_checker.targets import read_program
 
 Array = NDArray[Any]
 
 #: Hats that one model may have, and numbers in it.
 MOST_VERTICES, MOST_NUMBERS = 400_000, 1 << 28
-#: Boxes that a proof looks at, about: cells are cut into parts where there are few of them.
-BOXES = 60_000
-LARGEST_PARTS = 16
-#: Of the tolerance, for rounding and for what a plan leaves out.
-SHARE = 0.97
-#: Where nothing can be enclosed, samples are tried, and the error may be this much larger.
-SAMPLES, MORE = 1 << 14, 1.3
+#: A plan looks for the largest error on samples; what is proved may be larger by about this factor.
+SAMPLES, MORE = 1 << 14, 1.15
 #: Measured on two cores.
-SECONDS_A_BOX = 2e-5
+SECONDS_A_VERTEX = 2e-4
 
 
 def plan(request: Request) -> Plan:
     """About the fewest levels whose error stays within the tolerance."""
-    allowed = SHARE * request.tolerance
     levels, error = enough_levels(
-        lambda levels: predicted_error(request, levels), allowed, lambda levels: reachable(request, levels)
+        lambda levels: predicted_error(request, levels),
+        request.tolerance,
+        lambda levels: reachable(request, levels),
+        rate=2,
     )
-    lattice = lattice_of(request, levels)
+    wanted = extrapolated(levels, error, request.tolerance, rate=2)
+    lattice = lattice_of(request, wanted)
     numbers = parameters(request, lattice)
-    within = reachable(request, levels)
-    best = error
-    if not within:
-        most = 1
-        while reachable(request, most + 1):
-            most += 1
-        best = predicted_error(request, most) / SHARE
     return Plan(
         "positional",
-        levels,
+        wanted,
         error,
         cells=lattice.levels**lattice.m,
         parameters=numbers,
         bytes=24.0 * numbers,
-        seconds=SECONDS_A_BOX * (levels * parts_of(request, levels)) ** lattice.m,
-        reachable=within and error <= allowed,
-        best=best,
+        seconds=SECONDS_A_VERTEX * lattice.count,
+        reachable=wanted == levels,
     )
 
 
@@ -70,8 +58,7 @@ def build(request: Request, levels: int) -> Built:
     if target.program is not None:
         box = {"low": lattice.low.hex(), "high": lattice.high.hex(), "target": target.program.to_json()}
         common = {"type": "sup_error_everywhere", "scope": target.per, **box}
-        parts = float(parts_of(request, levels)).hex()
-        entries = tuple({**common, "arith": arith, "parts": parts} for arith in ("real", lattice.dtype.name))
+        entries = tuple({**common, "arith": arith} for arith in ("real", lattice.dtype.name))
     return Built(
         made.transformer,
         made.form,
@@ -91,13 +78,6 @@ def lattice_of(request: Request, levels: int) -> Lattice:
     return Lattice(t.n, t.d, request.low, request.high, levels, request.dtype)
 
 
-def parts_of(request: Request, levels: int) -> int:
-    """A power of two: cells are cut so that about BOXES are looked at."""
-    t = request.target
-    wanted = BOXES ** (1 / (t.n * t.d)) / levels
-    return int(np.exp2(np.clip(np.floor(np.log2(max(wanted, 1.0))), 0, np.log2(LARGEST_PARTS))))
-
-
 def parameters(request: Request, lattice: Lattice) -> int:
     """Numbers in the model, about: those of the hats."""
     m, t = lattice.m, request.target
@@ -113,21 +93,14 @@ def reachable(request: Request, levels: int) -> bool:
 
 
 def predicted_error(request: Request, levels: int) -> float:
-    """The checker's own bound in real arithmetic; on samples where the target cannot be enclosed."""
+    """A little more than the largest error of the interpolant that is found on samples and by climbing."""
     lattice, target = lattice_of(request, levels), request.target
-    if lattice.count > 4 * MOST_VERTICES:
-        return np.inf
-    if target.program is None:
-        return _sampled_error(request, lattice)
-    values = target.evaluate(lattice.points()).reshape(*(levels + 1,) * lattice.m, -1)
-    program = read_program(target.program.of_outputs(target.program.outputs).to_json(), "target")
-    parts = parts_of(request, levels)
-    return sup_error(program, values, lattice.origin, lattice.width, (lattice.low, lattice.high), parts)
+    values = target.evaluate(lattice.points()).reshape(lattice.count, -1)
 
+    def error(X: Array) -> Array:
+        found = interpolate(values, lattice, X)
+        return np.asarray(np.abs(found - target.evaluate(X).reshape(found.shape)).max(axis=1))
 
-def _sampled_error(request: Request, lattice: Lattice) -> float:
-    rng = np.random.default_rng([request.seed, 14])
-    X = rng.uniform(lattice.low, lattice.high, (SAMPLES, lattice.n, lattice.d))
-    values = request.target.evaluate(lattice.points()).reshape(lattice.count, -1)
-    found = interpolate(values, lattice, X)
-    return MORE * float(np.abs(found - request.target.evaluate(X).reshape(found.shape)).max())
+    double = np.dtype(np.float64)
+    box = Box(lattice.n, lattice.d, lattice.low, lattice.high, double, np.empty(0))
+    return MORE * largest_error(error, box, SAMPLES, request.seed)[0]

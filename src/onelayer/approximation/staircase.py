@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onelayer.approximation.measure import Box
-from onelayer.approximation.plan import Built, Plan, Request, enough_levels
+from onelayer.approximation.plan import Built, Plan, Request, enough_levels, extrapolated
 from onelayer.approximation.prove import as_entry
 from onelayer.constructions.approximation import quantise
 from onelayer.constructions.approximation.grid import Grid
@@ -28,37 +28,26 @@ BYTES_AN_ANSWER, SECONDS_AN_ANSWER = 600, 2e-5
 
 
 def plan(request: Request, distinct: bool = False) -> Plan:
-    """The fewest levels, up to a few, whose predicted error stays within the tolerance."""
+    """About the fewest levels whose predicted error stays within the tolerance."""
     step = value_step(request.tolerance)
-    allowed = request.tolerance - step / 2
     levels, error = enough_levels(
-        lambda levels: predicted_error(request, levels),
-        allowed,
+        lambda levels: predicted_error(request, levels) + step / 2,
+        request.tolerance,
         lambda levels: answers_of(request, levels) <= MOST_ANSWERS,
+        rate=1,
     )
-    return _plan(request, levels, error + step / 2, distinct)
-
-
-def _plan(request: Request, levels: int, error: float, distinct: bool) -> Plan:
-    grid, answers, q = grid_of(request, levels), answers_of(request, levels), request.target.components
+    wanted = extrapolated(levels, error, request.tolerance, rate=1)
+    grid, answers, q = grid_of(request, wanted), answers_of(request, wanted), request.target.components
     return Plan(
         "published" if distinct else "quantise",
-        levels,
+        wanted,
         error,
         cells=grid.count,
         parameters=int((0.5 + q) * answers + grid.cells * (2 * grid.d * (grid.d + 2) + 8)),
-        bytes=BYTES_AN_ANSWER * answers,
+        bytes=float(BYTES_AN_ANSWER * answers),
         seconds=SECONDS_AN_ANSWER * answers,
-        reachable=answers <= MOST_ANSWERS,
-        best=error if answers <= MOST_ANSWERS else predicted_error(request, _most_levels(request)),
+        reachable=wanted == levels,
     )
-
-
-def _most_levels(request: Request) -> int:
-    levels = 1
-    while answers_of(request, levels + 1) <= MOST_ANSWERS:
-        levels += 1
-    return levels
 
 
 def build(request: Request, levels: int, distinct: bool = False) -> Built:

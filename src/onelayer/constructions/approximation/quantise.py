@@ -99,15 +99,17 @@ def _constants(grid: Grid, found: Found, step: float) -> tuple[Constant, ...]:
 
 def _before(grid: Grid, found: Found, rows: Array) -> tuple[Embedding | None, tuple[Layer, ...]]:
     """What looks a token up: cells, one of which is on, and the row of the memoriser's token table for it."""
-    assert found.context_map.embedding is not None and found.context_map.embedding.table is not None
-    table, places = found.context_map.embedding.table[rows], found.context_map.embedding.positions
-    units, group = cells_of(grid, carried=0 if places is None else 1)
+    looked_up = found.context_map.embedding
+    assert looked_up is not None
+    assert looked_up.table is not None
+    table, places = looked_up.table[rows], looked_up.positions
+    units, group = cells_of(grid, carried=0 if places is None else grid.n)
     embedding = None
-    if places is not None:  # they are multiples of the place: it is carried along as one more channel
-        table = np.concatenate([table, (places[1] - places[0])[None]])
-        lift, at = np.eye(grid.d, grid.d + 1, dtype=grid.dtype), np.zeros((grid.n, grid.d + 1), grid.dtype)
-        at[:, grid.d] = np.arange(grid.n)
-        embedding = Embedding(lift=lift, positions=at)
+    if places is not None:  # a one-hot of the place is carried along, and looked up as well
+        table = np.concatenate([table, places])
+        lift, at = np.eye(grid.d, grid.d + grid.n), np.zeros((grid.n, grid.d + grid.n))
+        at[:, grid.d :] = np.eye(grid.n)
+        embedding = Embedding(lift=lift.astype(grid.dtype), positions=at.astype(grid.dtype))
     later = found.context_map.feedforward
     look_up = Linear(table, np.zeros(table.shape[1], table.dtype))
     if later:
