@@ -47,6 +47,7 @@ def plan(request: Request, distinct: bool = False) -> Plan:
         bytes=float(BYTES_AN_ANSWER * answers),
         seconds=SECONDS_AN_ANSWER * answers,
         reachable=wanted == levels,
+        provable=request.target.program is not None or request.target.lipschitz is not None,
     )
 
 
@@ -71,7 +72,7 @@ def build(request: Request, levels: int, distinct: bool = False) -> Built:
         "largest |target - its value at the centre of a cell|, enclosed on every cell",
         _budget(rounding, left_out),
         made.constants,
-        Box(grid.n, grid.d, grid.low, grid.high, grid.dtype, grid.centres, grid.radius),
+        Box(grid.n, grid.d, grid.low, grid.high, grid.dtype, grid.centres, grid.radius, distinct),
         left_out,
         tensors,
         _entries(request, grid, rounding, left_out),
