@@ -9,7 +9,7 @@ import numpy as np
 from onelayer_checker.exactness import exact_products
 from onelayer_checker.kernel import Arithmetic, Array, Ball, joined, linear, relu
 
-PART = 1 << 12  # blocks
+PART = 1 << 13  # blocks
 
 
 @dataclass(frozen=True)
@@ -36,16 +36,23 @@ class Layer:
 
 
 def run_stack(layers: tuple[Layer, ...], x: Ball, A: Arithmetic) -> Ball:
-    """ReLU between the layers. Of a full layer and a block-diagonal one, a few blocks are evaluated at a time."""
-    if len(layers) == 1:
-        return layers[0].apply(x, A)
-    (W, b), (V, c) = ((layer.weight, layer.bias) for layer in layers[:2])
-    if len(layers) == 2 or W.ndim != 2 or V.ndim != 3:
-        return run_stack(layers[1:], relu(layers[0].apply(x, A)), A)
-    _, a, o = V.shape
-    parts = []
+    """ReLU between the layers. Of a full layer and a block-diagonal one, a few blocks are evaluated at a time.
+
+    What of these is exactly zero in every row of x adds nothing, not even a rounding, to the sums of a full layer.
+    """
+    first, *rest = layers
+    if len(rest) < 2 or first.weight.ndim != 2 or rest[0].weight.ndim != 3:
+        y = first.apply(x, A)
+        return run_stack(tuple(rest), relu(y), A) if rest else y
+    V, following = rest[0].weight, rest[1]
+    parts, kept = [], []
     for i in range(0, len(V), PART):
-        k = i + PART
-        y = Layer(W[:, i * a : k * a], b[i * a : k * a]).apply(x, A)
-        parts.append(relu(Layer(V[i:k], c[i * o : k * o]).apply(relu(y), A)))
-    return run_stack(layers[2:], joined(parts), A)
+        units, blocks = (slice(i * k, (i + PART) * k) for k in V.shape[1:])
+        y = relu(Layer(first.weight[:, units], first.bias[units]).apply(x, A))
+        y = relu(Layer(V[i : i + PART], rest[0].bias[blocks]).apply(y, A))
+        on = ((y.m != 0) | (y.r != 0)).any(axis=0) | (following.weight.ndim == 3) | (i == 0)
+        parts.append(y[:, on])
+        kept.append(on)
+    if following.weight.ndim == 2:
+        following = Layer(following.weight[np.concatenate(kept)], following.bias)
+    return run_stack((following, *rest[2:]), joined(parts), A)

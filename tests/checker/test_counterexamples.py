@@ -60,7 +60,7 @@ MUTANTS = {
     "a subnormal weight in a block": [LOST],
     "a subnormal token in a block": [LOST],
     "a subnormal bias": [BIAS],
-    "a subnormal slope": [("plateaus.py", "min(x.min(initial=1.0) for x in parts)", "parts[1].min(initial=1.0)")],
+    "a subnormal slope": [("plateaus.py", "for x in parts))\n    listed", "for x in parts[1:]))\n    listed")],
     "a subnormal value": [
         ("exactness.py", "        fits = fits & ((row == 0)", "        continue\n        fits = ((row == 0)")
     ],
