@@ -11,6 +11,7 @@ A radius is computed from non-negative numbers; UP covers the rounding of up to 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import factorial
 from typing import Any
 
@@ -51,11 +52,11 @@ class Ball:
     def reshape(self, *shape: int) -> Ball:
         return Ball(self.m.reshape(*shape), self.r.reshape(*shape))
 
-    @property
+    @cached_property
     def low(self) -> Array:
         return np.asarray(np.nextafter(self.m - self.r, -np.inf))
 
-    @property
+    @cached_property
     def high(self) -> Array:
         return np.asarray(np.nextafter(self.m + self.r, np.inf))
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from onelayer_checker.exactness import exact_products
+from onelayer_checker.exactness import exact_products, whole_products
 from onelayer_checker.kernel import Arithmetic, Array, Ball, joined, linear, relu
 
 PART = 1 << 13  # blocks
@@ -23,15 +24,23 @@ class Layer:
     def inputs(self) -> int:
         return int(self.weight[..., 0].size)
 
+    @cached_property
+    def whole(self) -> float:
+        """The largest weight or bias, if all are whole numbers; otherwise infinity."""
+        parts = (self.weight, self.bias)
+        return float(max(np.abs(a).max() for a in parts)) if all((np.rint(a) == a).all() for a in parts) else np.inf
+
     def apply(self, x: Ball, A: Arithmetic) -> Ball:
         """One product per group, its bias a term of the sum; a full matrix is one group."""
         W = self.weight.reshape(-1, *self.weight.shape[-2:])
         groups, inputs, outputs = W.shape
         split = Ball(*(a.reshape(-1, groups, inputs).swapaxes(0, 1) for a in (x.m, x.r)))
         bias = self.bias.reshape(groups, 1, outputs)
-        y = linear(split, W, bias, A)
-        if (x.r == 0).any():
-            y = Ball(y.m, np.where(exact_products(split, W, bias, A) & np.isfinite(y.r), 0.0, y.r))
+        y = whole_products(split, W, bias, A) if self.whole < np.inf else None
+        if y is None:
+            y = linear(split, W, bias, A)
+            if (x.r == 0).any():
+                y = Ball(y.m, np.where(exact_products(split, W, bias, A) & np.isfinite(y.r), 0.0, y.r))
         return Ball(*(a.swapaxes(0, 1).reshape(len(x.m), -1) for a in (y.m, y.r)))
 
 

@@ -31,7 +31,8 @@ class Network:
     ) -> Iterator[tuple[slice, Ball]]:
         """Balls of t for all tokens [N, n, c], or the last ones [N, 1, c]; tokens are known up to ``radius``."""
         n = tokens.shape[1]
-        step = max(1, BLOCK // (n * (1 if last else n) + n * self.tensors["attention.W_Q"].shape[1]))
+        scratch = (1 if last else n) + max(self.tensors["attention.W_Q"].shape[1], self.feedforward.widest)
+        step = max(1, BLOCK // (n * scratch))
         known = self.known(tokens, A)
         for start in range(0, len(tokens), step):
             rows = slice(start, min(start + step, len(tokens)))
