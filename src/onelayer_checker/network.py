@@ -32,7 +32,7 @@ class Network:
         """Balls of t for all tokens [N, n, c], or the last ones [N, 1, c]; tokens are known up to ``radius``."""
         n = tokens.shape[1]
         heads, width, _ = self.tensors["attention.W_Q"].shape
-        step = max(1, BLOCK // (heads * n * (1 if last else n) + n * width))
+        step = max(1, BLOCK // (n * (heads * (1 if last else n) + max(width, self.feedforward.widest))))
         known = self.known(tokens, A)
         for start in range(0, len(tokens), step):
             rows = slice(start, min(start + step, len(tokens)))

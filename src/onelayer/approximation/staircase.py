@@ -37,13 +37,14 @@ def plan(request: Request, distinct: bool = False) -> Plan:
         rate=1,
     )
     wanted = extrapolated(levels, error, request.tolerance, rate=1)
+    # As measured: plateaus for few answers, tables or retrieval for many; and a trapezoid for each cell of a token.
     grid, answers, q = grid_of(request, wanted), answers_of(request, wanted), request.target.components
     return Plan(
         "published" if distinct else "quantise",
         wanted,
         error,
         cells=grid.count,
-        parameters=int((0.5 + q) * answers + grid.cells * (2 * grid.d * (grid.d + 2) + 8)),
+        parameters=int(min((7 + q) * answers, 12_000 + (0.5 + q) * answers)) + grid.cells * 4 * (grid.d + 1) ** 2,
         bytes=float(BYTES_AN_ANSWER * answers),
         seconds=SECONDS_AN_ANSWER * answers,
         reachable=wanted == levels,
