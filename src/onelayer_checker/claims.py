@@ -208,26 +208,26 @@ def _separated(claim: Claim, network: Network, data: Data, samples: Samples) -> 
             "undecided", f"sequence {i[at]}, token {k[at]} may have a coordinate of size {size[at]:.6g}", 0.0
         )
     order = np.argsort(low[:, 0], kind="stable")
-    i, k, low, high = i[order], k[order], low[order], high[order]
+    i, k, ends = i[order], k[order], [(a[order], z[order]) for a, z in zip(low.T, high.T, strict=True)]
+
+    def apart(c: int, a: Array, b: Array) -> Array:
+        low, high = ends[c]
+        return np.asarray(np.nextafter(np.maximum(low[b] - high[a], low[a] - high[b]), -np.inf))
+
     smallest = np.inf
     left, step = np.arange(len(i) - 1), 1  # samples that still have a near neighbour further along the order
     while left.size:
-        right = left + step
-        gaps = np.nextafter(np.maximum(low[right] - high[left], low[left] - high[right]), -np.inf)
-        gap = gaps.max(axis=1)
-        near = np.flatnonzero(gap < delta)
-        if near.size:
-            a, b = left[near], right[near]
-            same = same_class(data, network, claim.scope, i[a], k[a], i[b], k[b])
-            if not same.all():
-                at = int(np.argmax(~same))
-                pair = f"sequence {i[a[at]]}, token {k[a[at]]} and sequence {i[b[at]]}, token {k[b[at]]}"
-                return Verdict(
-                    "undecided", f"{pair} are certainly apart only by {max(gap[near[at]], 0.0):.6g}", 0.0
-                )
+        gap = apart(0, left, left + step)
         smallest = min(smallest, float(gap.min(where=gap >= delta, initial=np.inf)))
         # `low` is sorted along the first coordinate: what comes later is at least as far away there.
-        onward = (gaps[:, 0] < delta) & (right + 1 < len(i))
-        left, step = left[onward], step + 1
+        left = near = left[gap < delta]
+        for c in range(1, len(ends)):
+            near = near[apart(c, near, near + step) < delta]
+        same = same_class(data, network, claim.scope, i[near], k[near], i[near + step], k[near + step])
+        for a in near[~same][:1]:
+            pair = f"sequence {i[a]}, token {k[a]} and sequence {i[a + step]}, token {k[a + step]}"
+            most = max(0.0, *(float(apart(c, a, a + step)) for c in range(len(ends))))
+            return Verdict("undecided", f"{pair} are certainly apart only by {most:.6g}", 0.0)
+        left, step = left[left + step + 1 < len(i)], step + 1
     certain = smallest if low.shape[1] == 1 else delta  # in one coordinate, neighbours are all there is to look at
     return Verdict("proved", f"{len(i)} samples, classes at least {certain:.6g} apart", certain)
