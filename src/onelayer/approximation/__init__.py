@@ -145,7 +145,8 @@ def _build(request: Request, plan: Plan, compared: list[Plan]) -> Approximation:
         certificate=certificate,
         box=built.box,
     )
-    return replace(model, measured_error=model.measure(QUICK_NUMBERS // (request.target.n * request.target.d), request.seed))
+    samples = QUICK_NUMBERS // (request.target.n * request.target.d)
+    return replace(model, measured_error=model.measure(samples, request.seed))
 
 
 def _general(request: Request, plan: Plan, compared: list[Plan]) -> list[Constant]:
