@@ -13,7 +13,7 @@ import typer
 from onelayer import __version__
 from onelayer.certify.certificate import certify
 from onelayer.certify.explain import explain as explain_folder
-from onelayer.cli import casting, certificates, pictures, text, theorem_table
+from onelayer.cli import casting, certificates, lab, pictures, text, theorem_table
 from onelayer.cli.console import (
     AsJson,
     Data,
@@ -166,6 +166,7 @@ for command in (certificates.verify, certificates.explain, certificates.report, 
     app.command()(command)
 app.command()(text.memorize_text)
 app.command()(text.recite)
+app.add_typer(lab.app)
 
 
 @app.command()
