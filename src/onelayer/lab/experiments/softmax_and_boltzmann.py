@@ -79,14 +79,16 @@ def verdict(rows: list[Row]) -> Verdict:
         met = grouped(some, "beta", "met")
         first = next((beta for beta, found in met.items() if found.mean > 0), None)
         between = f"from {min(window):.3g} to {max(window):.3g}" if window else "nowhere"
+        equal = "nowhere" if first is None else f"from {first:.3g} on"
         findings.append(
-            f"{n} of {levels} levels in [0, 1]: fewest bits {bits[best]} at inverse temperature {best:.3g}; float32 "
-            f"is enough {between}; ids become equal in float64 from {first if first is None else f'{first:.3g}'} on."
+            f"{n} of {levels} levels in [0, 1]: fewest bits {bits[best]} at inverse temperature {best:.3g}; "
+            f"float32 is enough {between}; ids become equal in float64 {equal}."
         )
     gained = [row["gap"] / row["lemma_gap"] for row in rows if row["lemma_applies"] and row["lemma_gap"] > 0]
     if gained:
         findings.append(
-            f"Where Lemma 1 applies ({len(gained)} rows) the measured gap is at least {min(gained):.3g} of its bounds."
+            f"Where Lemma 1 applies ({len(gained)} rows) the measured gap is at least {min(gained):.3g} times its "
+            "bound."
         )
     says = "Only in a window: hot heads average, cold heads are maxima, and both forget which set they saw."
     return Verdict("partly", says, tuple(findings))
