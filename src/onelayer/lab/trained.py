@@ -34,6 +34,7 @@ __all__ = [
     "contexts",
     "count_parameters",
     "fill",
+    "has_positions",
     "predict",
     "train",
     "tuned",
@@ -196,6 +197,13 @@ def contexts(net: Any, tokens: Array, lengths: Array | None = None) -> Array:
         return found
 
     return _run(after_attention, tokens, lengths)
+
+
+def has_positions(net: Any) -> bool:
+    """Whether the order of the tokens reaches the attention."""
+    if isinstance(net, Net):
+        return net.shape.positions
+    return getattr(getattr(net, "embedding", None), "positions", None) is not None
 
 
 def _run(function: Callable[..., Tensor], tokens: Array, lengths: Array | None) -> Array:
