@@ -50,6 +50,8 @@ def test_rows_repeat_and_are_judged_and_drawn(name) -> None:
         first = experiment.run(case, 0)
         assert experiment.run(case, 0) == first
         rows += [{**case, "seed": 0, **row} for row in first]
+        experiment.verdict(rows)  # an interrupted run has some of the rows, and a report
+        experiment.plot(rows).savefig(io.BytesIO(), format="png")
     judged = experiment.verdict(rows)
     assert isinstance(judged, Verdict)
     assert judged.findings

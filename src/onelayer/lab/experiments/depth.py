@@ -103,7 +103,7 @@ def plot(rows: list[Row]) -> Any:
         axes.set(xscale="log", xlabel="trained layers", ylabel=name)
         axes.set_xticks([1, 2, 4, 8], ["1", "2", "4", "8"], minor=False)
         axes.minorticks_off()
-        if task != "memory":
+        if any(row["error"] for row in some):
             axes.set_yscale("log")
         axes.legend()
     return made
@@ -119,6 +119,8 @@ def verdict(rows: list[Row]) -> Verdict:
         trained = grouped([r for r in some if r["model"] == "trained"], "layers", value)
         size = interval(row["parameters"] for row in some if row["model"] == "constructed")
         findings.append(_finding(task, value, size, built, trained))
+        if not (built.count and trained):
+            continue
         wins = [
             built.low > found.high if task == "memory" else built.high < found.low for found in trained.values()
         ]
@@ -126,12 +128,12 @@ def verdict(rows: list[Row]) -> Verdict:
             built.high < found.low if task == "memory" else built.low > found.high for found in trained.values()
         ]
         (better if all(wins) else worse if any(loses) else []).append("memorisation" if task == "memory" else task)
+    if not better and not worse:
+        return Verdict("open", "One constructed layer is neither better nor worse.", tuple(findings))
     answer: Any = "yes" if better and not worse else "no" if worse and not better else "partly"
     parts = [f"better than every trained depth at {', '.join(better)}"] if better else []
     parts += [f"worse than some trained depth at {', '.join(worse)}"] if worse else []
-    return Verdict(
-        answer, f"One constructed layer is {'; '.join(parts) or 'neither better nor worse'}.", tuple(findings)
-    )
+    return Verdict(answer, f"One constructed layer is {'; '.join(parts)}.", tuple(findings))
 
 
 def _finding(task: str, value: str, size: Interval, built: Interval, trained: dict[Any, Interval]) -> str:

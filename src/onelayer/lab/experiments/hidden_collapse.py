@@ -78,15 +78,22 @@ def plot(rows: list[Row]) -> Any:
     made, (left, right) = figure(columns=2, width=10)
     for scaled, name in ((True, "with 1/sqrt(s)"), (False, "without 1/sqrt(s)")):
         some = [row for row in rows if row["model"] == "trained" and row["scaled"] == scaled]
-        line(left, grouped(some, "rate", "right"), name)
-        line(right, grouped(some, "rate", "equal_pairs"), name)
+        for axes, value in ((left, "right"), (right, "equal_pairs")):  # bars beside, not on, each other
+            points = grouped(some, "rate", value)
+            line(axes, {rate * (1.0 if scaled else 1.05): point for rate, point in points.items()}, name)
     left.axhline(FACTS, color="grey", linestyle="--", label="constructed")
-    left.set(xscale="log", xlabel="learning rate", ylabel=f"right answers of {FACTS}", ylim=(0, FACTS + 3))
-    right.set(xscale="log", xlabel="learning rate", ylabel="pairs of facts equal bit for bit after attention")
+    scale = "log" if any(row["rate"] for row in rows) else "linear"
+    left.set(xscale=scale, xlabel="learning rate", ylabel=f"right answers of {FACTS}", ylim=(0, FACTS + 3))
+    right.set(xscale=scale, xlabel="learning rate", ylabel="pairs of facts equal bit for bit after attention")
     right.set_ylim(bottom=-0.5)
     left.legend(loc="lower left")
     right.legend(loc="upper left")
     return made
+
+
+def _at(merged: list[Row]) -> str:
+    rates = sorted({row["rate"] for row in merged})
+    return f", at rates {', '.join(f'{rate:g}' for rate in rates)}" if rates else ""
 
 
 def verdict(rows: list[Row]) -> Verdict:
@@ -100,7 +107,7 @@ def verdict(rows: list[Row]) -> Verdict:
         findings.append(
             f"{name} the usual 1/sqrt(s), {len(stalled)} of {len(some)} runs stall below {FACTS} facts (right: "
             f"{interval(row['right'] for row in some)}), {len(merged)} of them with contexts at distance exactly 0 "
-            f"({interval(row['equal_pairs'] for row in some)} pairs a run)."
+            f"({interval(row['equal_pairs'] for row in some)} pairs a run){_at(merged)}."
         )
     wrong = sum(row["facts"] - row["right"] for row in trained)
     blamed = sum(row["wrong_and_merged"] for row in trained)

@@ -80,6 +80,8 @@ def plot(rows: list[Row]) -> Any:
     left.set(xlabel="rank s", ylabel="bits that tell the nearest two apart", ylim=(0, None), title="constructed")
     left.legend()
     trained = [row for row in rows if row["model"] == "trained"]
+    middle.set_ylim(min([0.9, *(row["accuracy"] for row in trained)]) - 0.03, 1.01)
+    right.set_ylim(0, 1.1 * max([1, *(row["steps"] for row in trained)]))
     line(middle, grouped(trained, "rank", "accuracy"), "trained", color="black")
     line(right, grouped(trained, "rank", "taken"), "trained", color="black")
     ranks = sorted({row["rank"] for row in trained})
@@ -96,10 +98,14 @@ def verdict(rows: list[Row]) -> Verdict:
     for N in sorted({row["N"] for row in built}):
         some = [row for row in built if row["N"] == N]
         bits, first = grouped(some, "rank", "bits"), some[0]["contexts"]
-        told = ", ".join(f"{bits[s]} at rank {s} ({2 * np.log2(first) / s:.3g} predicted)" for s in (1, 2, 4, d))
+        told = ", ".join(
+            f"{bits[s]} at rank {s} ({2 * np.log2(first) / s:.3g} predicted)" for s in (1, 2, 4, d) if s in bits
+        )
         findings.append(f"{first:,} contexts: bits per coordinate {told}.")
     for seed in sorted({row["seed"] for row in built}):
         some = [row for row in built if row["seed"] == seed]
+        if len(some) < 2:
+            continue
         slopes.append(float(np.polyfit([r["predicted"] for r in some], [r["bits"] for r in some], 1)[0]))
     slope = interval(slopes)
     extra = interval(row["bits"] - row["predicted"] for row in built if row["rank"] == d)
@@ -109,13 +115,13 @@ def verdict(rows: list[Row]) -> Verdict:
     )
     trained = [row for row in rows if row["model"] == "trained"]
     accuracy, taken = grouped(trained, "rank", "accuracy"), grouped(trained, "rank", "taken")
-    findings.append(
-        "Trained: "
-        + "; ".join(f"rank {s}: accuracy {accuracy[s]} after {taken[s]} steps" for s in accuracy)
-        + f" (at most {trained[0]['steps']:,})."
-    )
+    told = "; ".join(f"rank {s}: accuracy {accuracy[s]} after {taken[s]} steps" for s in accuracy)
+    if trained:
+        findings.append(f"Trained: {told} (at most {trained[0]['steps']:,}).")
+    spent = [bits.mean for s, bits in grouped(built, "rank", "bits").items() if s in (1, d)]
+    if len(spent) < 2:
+        return Verdict("open", f"There are no constructed models of ranks 1 and {d}.", tuple(findings))
     exact = min(row["accuracy"] for row in built) == 1.0
-    spent = [grouped(built, "rank", "bits")[s].mean for s in (1, d)]
     says = (
         f"Room: {spent[0]:.3g} bits a coordinate at rank 1, {spent[1]:.3g} at rank {d}; "
         f"{'no answer is lost at any rank' if exact else 'some answers are lost'} in float64."
