@@ -141,6 +141,7 @@ def _build(request: Request, plan: Plan, compared: list[Plan]) -> Approximation:
         measured_error=np.nan,
         certificate=certificate,
         box=built.box,
+        compared=tuple(compared),
     )
     return replace(model, measured_error=model.measure(QUICK_SAMPLES, request.seed))
 
