@@ -222,7 +222,7 @@ class Judge:
 
 def _memorizes(claim: Claim, network: Network, data: Data, samples: Samples) -> Verdict:
     A, eps, worst, undecided = claim.arith, claim.numbers["eps"], 0.0, ""
-    step = max(1, BLOCK // network.readout.widest)
+    step = max(1, 4 * BLOCK // network.readout.widest)
     for start in range(0, len(samples.i), step):
         rows = slice(start, start + step)
         i, k, t = samples.i[rows], samples.k[rows], samples.t[rows]

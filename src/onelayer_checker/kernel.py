@@ -11,6 +11,7 @@ A radius is computed from non-negative numbers; UP covers the rounding of up to 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import factorial
 from typing import Any
 
@@ -51,11 +52,11 @@ class Ball:
     def reshape(self, *shape: int) -> Ball:
         return Ball(self.m.reshape(*shape), self.r.reshape(*shape))
 
-    @property
+    @cached_property
     def low(self) -> Array:
         return np.asarray(np.nextafter(self.m - self.r, -np.inf))
 
-    @property
+    @cached_property
     def high(self) -> Array:
         return np.asarray(np.nextafter(self.m + self.r, np.inf))
 
@@ -77,6 +78,8 @@ def gamma(k: Array | float, u: float) -> Array:
 
 def guarded(r: Array, size: Array, A: Arithmetic) -> Array:
     """Infinite where a value, or a partial sum below ``size``, might overflow; and in place of NaN."""
+    if size.max() * UP < A.big and r.max() < np.inf:
+        return r
     return np.where((size * UP < A.big) & (r < np.inf), r, np.inf)
 
 
@@ -115,8 +118,11 @@ def linear(x: Ball, W: Array, b: Array | float, A: Arithmetic) -> Ball:
     calm = (n * reach * widest + absb.max()) * 8 < A.big and reach < 2.0**40 and model.max() < np.inf
     if not calm:  # rows are looked at one by one: a value may overflow, or is unknown
         reach = (ax + x.r) @ np.ones((n, 1))
-    S = (product(ax, absW) + absb) * inflate
-    r, R = S * (own + model), np.zeros(1)
+    m = product(x.m, W) + b
+    r, S, R = np.zeros_like(m), np.zeros(1), np.zeros(1)
+    if steps.any() or not calm:
+        S = (product(ax, absW) + absb) * inflate
+        r += S * (own + model)
     if radius != 0:
         R = product(x.r, absW) * inflate
         r += R * (1 + model)
@@ -129,7 +135,7 @@ def linear(x: Ball, W: Array, b: Array | float, A: Arithmetic) -> Ball:
         if small.any():
             loses = loses | (product(small.astype(np.float32), (W != 0).astype(np.float32)) > 0)
     r += np.where(loses, lost, 0.0)
-    return Ball(product(x.m, W) + b, r if calm else guarded(r, (S + R) * np.where(reach < np.inf, 2.0, np.inf), A))
+    return Ball(m, r if calm else guarded(r, (S + R) * np.where(reach < np.inf, 2.0, np.inf), A))
 
 
 def dot(x: Ball, y: Ball, A: Arithmetic, extra: int = 0) -> Ball:
@@ -146,8 +152,7 @@ def dot(x: Ball, y: Ball, A: Arithmetic, extra: int = 0) -> Ball:
     own, model = float(gamma(k + 2, U)), float(gamma(k + 2 + extra, A.u))
     # With sums S of sizes and R of radii, r is R + own S + model (S + R), inflated; S + R must not overflow.
     r = product(ax, (own + model) * inflate * ay + (1 + model) * inflate * y.r)
-    r += product(x.r, (1 + model) * inflate * wy)
-    r += lost
+    r += product(x.r, (1 + model) * inflate * wy) + lost
     if not (x.r.min() > 0 and wy.min() > 0):
         r[product((ax + x.r > 0) * 1.0, (wy > 0) * 1.0) == 0] = 0.0
     largest = wx * float(wy.max()) * k * (k if extra else 1)
@@ -158,9 +163,7 @@ def add(x: Ball, y: Ball, A: Arithmetic) -> Ball:
     """Encloses x + y; adding an exact zero changes nothing, unless it flushes a subnormal number."""
     m, R = x.m + y.m, x.r + y.r
     size = np.abs(m)
-    r = R * ((1 + A.u) * UP * UP)
-    r += size * ((U + A.u) * UP * UP)
-    r += 4 * A.tiny + TINY
+    r = (R * (1 + A.u) + size * (U + A.u)) * (UP * UP) + (4 * A.tiny + TINY)
     zero = ((x.m == 0) & (x.r == 0)) | ((y.m == 0) & (y.r == 0))
     kept = zero & ((m == 0) | (size - R >= 2 * A.tiny))
     np.copyto(r, R, where=kept)
@@ -170,7 +173,7 @@ def add(x: Ball, y: Ball, A: Arithmetic) -> Ball:
 def relu(x: Ball) -> Ball:
     """Encloses max(x, 0), which is exact: a ball that is nowhere positive becomes exactly 0."""
     r = np.maximum(np.minimum(x.m, 0.0) + x.r, 0.0) * UP
-    return Ball(np.maximum(x.m, 0.0), np.where(r < np.inf, r, np.inf))
+    return Ball(np.maximum(x.m, 0.0), r if r.max() < np.inf else np.where(r < np.inf, r, np.inf))
 
 
 # ln 2 in two words: k * LN2_HIGH is exact for |k| < 2^15. Taylor coefficients of exp, rounded once.
@@ -191,10 +194,7 @@ def exp_nonpositive(t: Array) -> Array:
     for c in TAYLOR[12::-1]:
         p *= x
         p += c
-    exponent = k.astype(np.int64)
-    exponent += 1023
-    exponent <<= 52
-    p *= exponent.view(np.float64)
+    p *= ((k.astype(np.int64) + 1023) << 52).view(np.float64)
     if not t.min(initial=0.0) >= -700.0:
         p[t < -700.0] = 0.0
     return p
@@ -212,24 +212,18 @@ def softmax(x: Ball, visible: Array | bool, A: Arithmetic) -> Ball:
     t = m - m.max(axis=-1, keepdims=True)
     p = exp_nonpositive(t)
     p /= p.sum(axis=-1, keepdims=True)
-    largest = radius.max(axis=-1, keepdims=True)
-    L = (t if whole else np.where(visible, t, 0.0)) * -(2 * U + 2 * A.roundings * A.u)
-    L += radius
+    largest = radius.max()
+    if not (radius.min() > 0 and largest < 1):
+        largest = radius.max(axis=-1, keepdims=True)
+    L = (t if whole else np.where(visible, t, 0.0)) * -(2 * U + 2 * A.roundings * A.u) + radius
     L += 4 * A.roundings * A.u * largest + (2 * EXP_U + A.exp_error)
-    L *= UP  # and the rounding of all that follows is relative to L or to E
+    L *= UP  # the rounding of all that follows is relative to L or to E
     if not largest.all():
         L[(t == 0) & (largest == 0)] = 0.0
-    v = L + 1
-    v *= L
-    v *= p
-    E = v.sum(axis=-1, keepdims=True) * (1 + 8 * n * U) * UP
+    E = ((L + 1) * L * p).sum(axis=-1, keepdims=True) * (1 + 8 * n * U) * UP
     g = np.where(E > 0, 2 * gamma(n + 4, U) + gamma(2 * n + 8, A.u), 2 * gamma(4, U) + gamma(4, A.u)) * UP
-    np.add(L, E + g, out=v)
-    r = v + 1
-    r *= v
-    r *= p
-    lost = 8 * n * (A.tiny + TINY)
-    r += lost
+    v, lost = L + (E + g), 8 * n * (A.tiny + TINY)
+    r = (v + 1) * v * p + lost
     if not v.max() <= 1:
         wide = (v > 1) & visible
         rows = wide.any(axis=-1)

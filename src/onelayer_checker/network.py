@@ -9,7 +9,7 @@ import numpy as np
 
 from onelayer_checker.exactness import add_numbers
 from onelayer_checker.files import Malformed
-from onelayer_checker.kernel import Arithmetic, Array, Ball, add, dot, exact, linear, relu, softmax
+from onelayer_checker.kernel import Arithmetic, Array, Ball, add, dot, exact, joined, linear, relu, softmax
 from onelayer_checker.layers import Layer
 from onelayer_checker.stack import Stack
 
@@ -32,7 +32,7 @@ class Network:
         """Balls of t for all tokens [N, n, c], or the last ones [N, 1, c]; tokens are known up to ``radius``."""
         n = tokens.shape[1]
         heads, width, _ = self.tensors["attention.W_Q"].shape
-        step = max(1, BLOCK // (heads * n * (1 if last else n) + n * width))
+        step = max(1, BLOCK // (n * (heads * (1 if last else n) + max(width, self.feedforward.widest))))
         known = self.known(tokens, A)
         for start in range(0, len(tokens), step):
             rows = slice(start, min(start + step, len(tokens)))
@@ -49,12 +49,8 @@ class Network:
         if table is None or len(table) > len(tokens):
             return None
         ids, step = np.arange(len(table)), max(1, BLOCK // (n * self.feedforward.widest))
-        parts = [
-            self.embed(np.repeat(ids[a : a + step, None], n, axis=1), 0.0, A) for a in range(0, len(ids), step)
-        ]
-        return Ball(
-            *(np.concatenate(x).reshape(len(ids), n, -1) for x in ([p.m for p in parts], [p.r for p in parts]))
-        )
+        blocks = (np.repeat(ids[a : a + step, None], n, axis=1) for a in range(0, len(ids), step))
+        return joined([self.embed(block, 0.0, A) for block in blocks], axis=0).reshape(len(ids), n, -1)
 
     def embed(self, tokens: Array, radius: float, A: Arithmetic) -> Ball:
         """The residual stream before attention, [tokens, width]."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -93,16 +94,17 @@ def _request(
 
 
 def _choose(request: Request, construction: str) -> tuple[Plan, list[Plan]]:
-    """The plan that was asked for, or the one with the fewest parameters; and all that were compared."""
+    """The plan asked for, or that with the fewest parameters of those with a proof; and all that were compared."""
     if construction not in get_args(Construction):
         known = ", ".join(get_args(Construction))
         raise HypothesisError("approximate", f"a construction among {known}", f"{construction!r}", "Choose one.")
     request.say("planning: how fine the cells must be")
-    compared = [plan(request) for name, plan in PLANS.items() if construction in (name, "auto")]
+    names = AUTOMATIC if construction == "auto" else (construction,)
+    compared = [PLANS[name](request) for name in names]
     reachable = [plan for plan in compared if plan.reachable]
     if not reachable:
         raise _out_of_reach(request, compared)
-    return min(reachable, key=lambda plan: plan.parameters), compared
+    return min(reachable, key=lambda plan: (not plan.provable, plan.parameters)), compared
 
 
 def _out_of_reach(request: Request, compared: list[Plan]) -> HypothesisError:
@@ -122,7 +124,7 @@ def _build(request: Request, plan: Plan, compared: list[Plan]) -> Approximation:
         built = BUILDERS[plan.construction](request, plan.levels)
         request.say("asking the checker")
         certificate = prove(built.transformer, built.tensors, built.entries, request.tolerance, lambda *_: None)
-        bound = plan.error if certificate is None else bound_of(certificate, request.dtype.name)
+        bound = np.inf if certificate is None else bound_of(certificate, request.dtype.name)
         if not built.entries or (certificate is not None and bound <= request.tolerance):
             break
         plan = replace(plan, levels=max(plan.levels + 1, int(FINER * plan.levels)))
@@ -159,15 +161,26 @@ def _general(request: Request, plan: Plan, compared: list[Plan]) -> list[Constan
 
 def _budget(built: Built, certificate: Certificate | None, bound: float) -> tuple[Constant, ...]:
     """What the checker found beyond the known parts is the construction's own."""
-    rounding = 0.0 if certificate is None else max(bound - bound_of(certificate, "real"), 0.0)
+    if certificate is None:
+        return (
+            Constant(built.source, np.inf, "nothing is known of the target: measured, not proved"),
+            *built.budget,
+        )
+    rounding = max(bound - bound_of(certificate, "real"), 0.0)
     meaning = "the bound in floating point, in any order of summation, less that in real numbers"
     last = Constant("floating_point", rounding, meaning)
     known = sum(float(str(line.value)) for line in (*built.budget, last))
     return (Constant(built.source, max(bound - known, 0.0), built.meaning), *built.budget, last)
 
 
-PLANS: dict[str, Callable[[Request], Plan]] = {"quantise": staircase.plan, "positional": interpolation.plan}
+PLANS: dict[str, Callable[[Request], Plan]] = {
+    "quantise": staircase.plan,
+    "published": partial(staircase.plan, distinct=True),
+    "positional": interpolation.plan,
+}
 BUILDERS: dict[str, Callable[[Request, int], Built]] = {
     "quantise": staircase.build,
+    "published": partial(staircase.build, distinct=True),
     "positional": interpolation.build,
 }
+AUTOMATIC = ("quantise", "positional")

@@ -42,6 +42,7 @@ def plan(request: Request) -> Plan:
         bytes=24.0 * numbers,
         seconds=SECONDS_A_VERTEX * lattice.count,
         reachable=wanted == levels,
+        provable=request.target.program is not None,
     )
 
 

@@ -43,6 +43,7 @@ class Plan:
     bytes: float  # of memory while it is built and proved
     seconds: float
     reachable: bool
+    provable: bool  # enough is known of the target
 
     def __str__(self) -> str:
         return (

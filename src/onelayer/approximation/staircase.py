@@ -37,16 +37,18 @@ def plan(request: Request, distinct: bool = False) -> Plan:
         rate=1,
     )
     wanted = extrapolated(levels, error, request.tolerance, rate=1)
+    # As measured: plateaus for few answers, tables or retrieval for many; and a trapezoid for each cell of a token.
     grid, answers, q = grid_of(request, wanted), answers_of(request, wanted), request.target.components
     return Plan(
         "published" if distinct else "quantise",
         wanted,
         error,
         cells=grid.count,
-        parameters=int((0.5 + q) * answers + grid.cells * (2 * grid.d * (grid.d + 2) + 8)),
+        parameters=int(min((7 + q) * answers, 12_000 + (0.5 + q) * answers)) + grid.cells * 4 * (grid.d + 1) ** 2,
         bytes=float(BYTES_AN_ANSWER * answers),
         seconds=SECONDS_AN_ANSWER * answers,
         reachable=wanted == levels,
+        provable=request.target.program is not None or request.target.lipschitz is not None,
     )
 
 
@@ -71,7 +73,7 @@ def build(request: Request, levels: int, distinct: bool = False) -> Built:
         "largest |target - its value at the centre of a cell|, enclosed on every cell",
         _budget(rounding, left_out),
         made.constants,
-        Box(grid.n, grid.d, grid.low, grid.high, grid.dtype, grid.centres, grid.radius),
+        Box(grid.n, grid.d, grid.low, grid.high, grid.dtype, grid.centres, grid.radius, distinct),
         left_out,
         tensors,
         _entries(request, grid, rounding, left_out),

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onelayer.constructions.approximation.grid import Grid
-from onelayer.constructions.problem import Options, read_problem
+from onelayer.constructions.problem import Mapping, Options, read_problem
 from onelayer.constructions.readout.plateaus import trapezoids
 from onelayer.constructions.search import Found, search
 from onelayer.data.answers import AnswerForm, Scope
@@ -56,13 +56,17 @@ def construct(
     seed: int = 0,
     on_step: Step | None = None,
 ) -> Staircase:
-    """``values`` of the centres [N, n, d], rounded to multiples of ``step``, a power of two; ``distinct`` leaves
-    out the sequences with repeated cells, as the paper does."""
+    """``values`` of the centres [N, n, d], rounded to multiples of ``step``, a power of two.
+
+    ``distinct`` leaves out the sequences with repeated cells and takes a softmax head without biases, as the paper
+    does.
+    """
     cells = grid.sequences()
     if distinct:
         cells = cells[(np.diff(np.sort(cells, axis=1), axis=1) > 0).all(axis=1)]
     answers = np.rint(values(grid.tokens[cells]) / step) * step + 0.0
-    options = Options(dtype=grid.dtype, scope=scope, positions=grid.ordered, seed=seed)
+    mapping: Mapping = "temperature" if distinct else "auto"
+    options = Options(dtype=grid.dtype, scope=scope, positions=grid.ordered, seed=seed, mapping=mapping)
     problem, found = search(read_problem(cells, answers, options), on_step)
     flat = answers.reshape(-1, answers.shape[-1])
     fitted = found.fit.readout
@@ -79,16 +83,16 @@ def construct(
         channels=found.context_map.channels,
     )
     form = AnswerForm(scope, None, answers.shape[-1], False)
-    return Staircase(transformer, form, grid, cells, answers, _constants(grid, found, step))
+    return Staircase(transformer, form, grid, cells, answers, _constants(grid, len(cells), found, step))
 
 
-def _constants(grid: Grid, found: Found, step: float) -> tuple[Constant, ...]:
+def _constants(grid: Grid, stored: int, found: Found, step: float) -> tuple[Constant, ...]:
     assert found.fit.readout is not None
     return (
         Constant("levels", grid.levels, "D, cells of a component"),
         Constant("cell", grid.width, "h, the width of a cell"),
         Constant("ramp", 2 * grid.margin, "what is left out around an edge"),
-        Constant("sequences", grid.count, "sequences of cells, as multisets unless order matters"),
+        Constant("sequences", stored, "sequences of cells, as multisets unless order matters"),
         Constant("mapping", found.route.mapping, found.route.why),
         Constant("readout", found.fit.readout.kind, found.fit.readout.compared or "asked for"),
         Constant("rank", int(found.route.rank), "size of the one head"),
