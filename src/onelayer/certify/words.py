@@ -50,7 +50,7 @@ def _of_function(claim: Claim) -> str:
     if claim.type == "lp_error":
         return (
             f"the mean of |answer - target|^{n['p']:g} over all inputs with components in {box} is at most "
-            f"{n['bound']:.4g}^{n['p']:g}, in the largest component: ramps between cells count"
+            f"{n['bound']:.4g}^{n['p']:g}, in the largest component: inputs outside the stored cells count"
         )
     near = f"{each} is within {n['bound']:.4g} of the target in every component, for every input"
     if claim.type == "sup_error_everywhere":
@@ -114,7 +114,7 @@ def not_claimed(claims: Sequence[Claim]) -> list[str]:
         ]
     if "sup_error" in kinds:
         average = ", beyond the mean that lp_error bounds" if "lp_error" in kinds else ""
-        lines.append(f"how large the error is at a single input on a ramp between two cells{average}")
+        lines.append(f"how large the error is at a single input that lies in no stored cell{average}")
     if kinds & set(ABOUT_FUNCTIONS):
         lines.append("anything about inputs outside the box, or about sequences of another length")
         lines.append("that the target is the function a person had in mind: it is the one that is written here")

@@ -14,11 +14,11 @@ from onelayer.targets import ZOO
 UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 
 
-def show(console: Console, model: Approximation, samples: int, seconds: float, assumed: list[str]) -> None:
+def show(console: Console, model: Approximation, samples: int, seconds: float) -> None:
     table = Table(show_header=False, show_edge=False, title_justify="left", title=title(model))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for name, text in rows(model, samples, seconds, assumed):
+    for name, text in rows(model, samples, seconds):
         table.add_row(name, Text(text))
     console.print(table)
     console.print()
@@ -34,23 +34,22 @@ def title(model: Approximation) -> Text:
     return Text(f"{t.name} of {tokens} in [{model.low:g}, {model.high:g}]")
 
 
-def rows(model: Approximation, samples: int, seconds: float, assumed: list[str]) -> list[tuple[str, str]]:
+def rows(model: Approximation, samples: int, seconds: float) -> list[tuple[str, str]]:
     """What is known of the error, and how."""
     dtype = str(model.transformer.dtype)
-    bound = f"{model.error_bound:.4g}"
-    if model.proved:
-        bound += f", proved in real numbers and in {dtype} in any order of summation"
-    else:
-        bound += ", predicted; not proved, since neither a formula of the target nor a Lipschitz constant was used"
-    left = f"a share {model.left_out:.3g} of the box, on ramps between cells"
+    bound = f"{model.error_bound:.4g}, proved in real numbers and in {dtype} in any order of summation"
+    if not model.proved:
+        bound = "not proved: too little is known of the target, or the checker could not decide"
+    left = f"a share {model.left_out:.3g} of the box: ramps between cells"
+    left += ", and sequences with two tokens in one cell" if model.box.distinct else ""
     tried = f"{model.measured_error:.4g}, among {samples:,} inputs and by climbing from the worst"
     return [
         ("target", f"{model.target.kind}; {model.target.says}"),
         ("construction", model.construction),
         ("error at most", bound),
-        *(("if", line) for line in assumed),
-        ("left out", left if model.left_out else "nothing: the bound holds on the whole box"),
-        *(("with the ramps", line) for line in averages(model)),
+        *([("if", model.assumes)] if model.assumes else []),
+        *([("left out", left if model.left_out else "nothing")] if model.proved else []),
+        *(("over the whole box", line) for line in averages(model)),
         ("largest error found", tried),
         ("tolerance", shown(model.ledger["tolerance"])),
         ("parameters", f"{model.n_parameters:,} numbers in {dtype}"),
@@ -62,7 +61,7 @@ def averages(model: Approximation) -> list[str]:
     """What is proved of the mean over the whole box."""
     claims = () if model.certificate is None else model.certificate.claims
     norms = [(float.fromhex(c["p"]), float.fromhex(c["bound"])) for c in claims if c["type"] == "lp_error"]
-    return [f"at most {bound:.4g} in the mean of order {p:g} over the whole box, proved" for p, bound in norms]
+    return [f"a mean of order {p:g} of at most {bound:.4g}, proved" for p, bound in norms]
 
 
 def budget(model: Approximation) -> Table:
@@ -73,7 +72,8 @@ def budget(model: Approximation) -> Table:
     table.add_column("what it is", overflow="fold")
     for line in model.budget.lines:
         table.add_row(line.name, shown(line.value), Text(line.meaning))
-    table.add_row("in all", f"{model.error_bound:.4g}", "")
+    if model.proved:
+        table.add_row("in all", f"{model.error_bound:.4g}", "")
     return table
 
 

@@ -61,7 +61,7 @@ def lines(figure: Any, model: Approximation) -> None:
     low, high, note = shown_part(model)
     x = places(model, low, high, POINTS)
     below.plot(x, values(model, x[:, None, None])[2], color=BLUE, linewidth=1.0, label="|model - target|")
-    below.axhline(model.error_bound, color=RED, linestyle="--", linewidth=1.2, label=bound_label(model))
+    below.axhline(limit(model), color=RED, linestyle="--", linewidth=1.2, label=limit_label(model))
     below.set(xlabel=f"input{note}", ylabel="error", xlim=(low, high))
     below.set_ylim(0, below.get_ylim()[1] * 1.25)
     below.legend(frameon=False, loc="upper right", ncols=2)
@@ -69,6 +69,8 @@ def lines(figure: Any, model: Approximation) -> None:
 
 def panels(figure: Any, model: Approximation) -> None:
     """Two inputs: target, model and error as three maps."""
+    from matplotlib import colormaps
+
     edges = np.linspace(model.low, model.high, PIXELS + 1)
     wanted, found, _ = values(model, pairs(model, (edges[1:] + edges[:-1]) / 2))
     least, most = float(wanted.min()), float(wanted.max())
@@ -80,25 +82,26 @@ def panels(figure: Any, model: Approximation) -> None:
     figure.colorbar(drawn, ax=axes[:2], shrink=0.8, pad=0.02)
     low, high, note = shown_part(model)
     error = largest_in_pixels(model, low, high)
-    drawn = show(axes[2], error, low, high, vmin=0.0, vmax=model.error_bound, cmap="cividis")
-    drawn.cmap.set_over(RED)
-    beyond = bool((error > model.error_bound).any())
+    colours = colormaps["cividis"].with_extremes(over=RED)
+    drawn = show(axes[2], error, low, high, vmin=0.0, vmax=limit(model), cmap=colours)
+    beyond = bool((error > limit(model)).any())
     axes[2].set(title="largest error in each pixel", xlabel=f"{names[0]}{note}", ylabel=names[1])
     bar = figure.colorbar(drawn, ax=axes[2], shrink=0.8, pad=0.02, extend="max" if beyond else "neither")
-    bar.set_label(bound_label(model))
+    bar.set_label(limit_label(model))
     if beyond:
-        where = f", on ramps: a share {model.left_out:.2g} of the box" if model.left_out else ""
-        axes[2].set_xlabel(f"{names[0]}{note}\nred: beyond the bound{where}")
+        where = f" (a share {model.left_out:.2g} of the box is left out)" if model.left_out else ""
+        axes[2].set_xlabel(f"{names[0]}{note}\nred: beyond it{where}")
 
 
 def sizes(figure: Any, models: list[Approximation]) -> None:
     """More inputs: bound and measured error against the number of cells."""
     axis, first = figure.add_subplot(), models[0]
     cells = np.array([size(model) for model in models], np.float64)
-    bounds = np.array([model.error_bound for model in models])
-    kind = "proved bound" if all(model.proved for model in models) else "bound, predicted"
-    axis.plot(cells, bounds, "o-", color=RED, label=f"{kind} in {first.transformer.dtype}")
-    axis.plot(cells, [model.measured_error for model in models], "s-", color=BLUE, label="largest error found")
+    bounds = np.array([limit(model) for model in models])
+    if all(model.proved for model in models):
+        axis.plot(cells, bounds, "o-", color=RED, label=f"proved bound in {first.transformer.dtype}")
+    measured = [model.measured_error for model in models]
+    axis.plot(cells, measured, "s-", color=BLUE, label="largest error found")
     power = slope(first)
     if power is not None and len(models) > 1:
         smooth = ", for smooth targets" if RATES[first.construction] > 1 else ""
@@ -108,11 +111,11 @@ def sizes(figure: Any, models: list[Approximation]) -> None:
     axis.set(xscale="log", yscale="log", xlabel=f"number of {counted}", ylabel="error in the largest component")
     if len(models) == 1:
         axis.set_title("more cells are not needed at any tolerance that was tried", fontsize=10)
-    for model, x, y in zip(models, cells, bounds, strict=True):
+    for model, *point in zip(models, cells, measured, strict=True):
         text = f"{model.n_parameters:,} parameters"
-        axis.annotate(text, (x, y), (0, 8), textcoords="offset points", fontsize=8, color=GREY, ha="center")
-    axis.margins(0.15, 0.2)
-    axis.legend(frameon=False, loc="lower left")
+        axis.annotate(text, point, (-6, -12), textcoords="offset points", fontsize=8, color=GREY, ha="right")
+    axis.margins(0.18, 0.2)
+    axis.legend(frameon=False, loc="upper right")
 
 
 def values(model: Approximation, X: Any) -> tuple[Any, Any, Any]:
@@ -177,5 +180,10 @@ def what_is_shown(model: Approximation) -> str:
     return " ".join(word for word in ("answer", which, where) if word)
 
 
-def bound_label(model: Approximation) -> str:
-    return f"{'proved bound' if model.proved else 'bound (not proved)'} {model.error_bound:.3g}"
+def limit(model: Approximation) -> float:
+    """The bound, or without one the largest error that was found."""
+    return model.error_bound if model.proved else model.measured_error
+
+
+def limit_label(model: Approximation) -> str:
+    return f"{'proved bound' if model.proved else 'largest error found'} {limit(model):.3g}"
