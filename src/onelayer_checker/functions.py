@@ -19,7 +19,7 @@ import numpy as np
 
 from onelayer_checker import hats
 from onelayer_checker.files import Malformed, fields, real
-from onelayer_checker.kernel import TINY, UP, Arithmetic, Array, Ball, gamma
+from onelayer_checker.kernel import TINY, UP, Arithmetic, Array, Ball, U, gamma
 from onelayer_checker.network import Network
 from onelayer_checker.targets import Program, bounds, read_program
 
@@ -27,6 +27,8 @@ from onelayer_checker.targets import Program, bounds, read_program
 MOST_TOKENS = 6
 #: Boxes that the domain is cut into where the range of a target is wanted.
 RANGE_BOXES = 4096
+#: Errors whose p-th powers would be below 2^-FAINT are taken to be larger: no power may be lost to underflow.
+FAINT = 960
 
 
 @dataclass(frozen=True)
@@ -170,8 +172,7 @@ def judge_everywhere(claim: Any, network: Network) -> tuple[Outcome, str, float]
 
 def judge(claim: Any, network: Network, data: Any, out: Ball) -> tuple[Outcome, str, float]:
     """Outcome, reason and certified value of a sup_error or lp_error claim; ``out`` are the answers [N, n, q]."""
-    number, target, A = claim.numbers, claim.target, claim.arith
-    radius, low, high = number["radius"], number["low"], number["high"]
+    number, target = claim.numbers, claim.target
     cells = find_cells(network, claim, data.tokens)
     m = data.tokens[0].size
     covered = cells.count * (cells.side**m)  # a share of the box, exact
@@ -180,8 +181,8 @@ def judge(claim: Any, network: Network, data: Any, out: Ball) -> tuple[Outcome, 
         assumed = (
             f", if the target is {target.lipschitz:.6g}-Lipschitz and its values are within {target.error:.3g}"
         )
-    worst, power, p, left = 0.0, 0.0, number.get("p", 1.0), 1 - covered
-    for found in errors(target, cells, out, data, radius):
+    worst, powers, p, left = 0.0, Fraction(0), int(number.get("p", 1.0)), 1 - covered
+    for found in errors(target, cells, out, data, number["radius"]):
         upper, lower = found.upper.max(axis=1), found.lower.max(axis=1)
         if claim.type == "sup_error" and not (upper <= number["bound"]).all():
             at = int(np.argmax(~(upper <= number["bound"])))
@@ -190,25 +191,41 @@ def judge(claim: Any, network: Network, data: Any, out: Ball) -> tuple[Outcome, 
                 return "refuted", f"{where} the error is at least {lower[at]:.6g}", np.inf
             return "undecided", f"{where} the error may be {upper[at]:.6g}", float(upper[at])
         worst = max(worst, float(upper.max()))
-        power += float((_power(upper, p) * cells.weight[found.rows]).sum()) * UP
+        if claim.type == "lp_error":
+            part = float((_power(upper, p) * cells.weight[found.rows]).sum()) * (1 + 2 * len(upper) * U) * UP
+            if not part < np.inf:
+                return "undecided", "the error has no bound, or its power overflows", np.inf
+            powers += Fraction(part)
     if claim.type == "sup_error":
         if not left <= Fraction(number["measure"]):
             return "undecided", f"a share {float(left):.6g} of the box lies in no stored cell", np.inf
         outside = f" but for a share {float(left):.3g} of the box" if left > 0 else ""
         return "proved", f"largest error {worst:.6g}{outside}{assumed}", worst
-    f_low, f_high = range_of_target(target, cells, data, low, high)
-    y_low, y_high = range_of_output(network, A)
+    return _mean(claim, network, data, cells, powers * cells.side**m, left, assumed)
+
+
+def _mean(
+    claim: Any, network: Network, data: Any, cells: Cells, inside: Fraction, left: Fraction, assumed: str
+) -> tuple[Outcome, str, float]:
+    """The same for lp_error, given what the cells contribute to the mean and which share of the box they leave."""
+    number, p = claim.numbers, int(claim.numbers["p"])
+    f_low, f_high = range_of_target(claim.target, cells, data, number["low"], number["high"])
+    y_low, y_high = range_of_output(network, claim.arith)
     most = np.maximum(np.maximum(f_high - y_low, y_high - f_low).max() * UP, 0.0)
-    total = (power * float(cells.side**m) + float(_power(most, p)) * float(left)) * UP * UP
-    if total <= float(_power(np.array(number["bound"]), p)) / UP / UP:
+    if not (power := float(_power(most, p)) * UP) < np.inf:
+        return "undecided", "between the cells the error has no bound, or its power overflows", np.inf
+    total = inside + Fraction(power) * left  # exact, and so is the comparison
+    mean = float(total) if total < 2**1000 else np.inf
+    if total <= Fraction(number["bound"]) ** p:
         ramps = f"ramps are a share {float(left):.3g} with an error of at most {most:.6g}"
-        return "proved", f"mean of the {p:g}-th powers {total:.6g}; {ramps}{assumed}", total
-    return "undecided", f"the mean of the {p:g}-th powers of the error may be {total:.6g}", np.inf
+        return "proved", f"mean of the {p}-th powers {mean:.6g}; {ramps}{assumed}", mean
+    return "undecided", f"the mean of the {p}-th powers of the error may be {mean:.6g}", np.inf
 
 
-def _power(x: Array, p: float) -> Array:
-    """x^p for whole p >= 1, up to a few roundings."""
+def _power(x: Array, p: int) -> Array:
+    """x^p for whole p >= 1, up to p - 1 roundings, and at least about 2^-FAINT."""
+    x = np.maximum(x, 2.0 ** -(FAINT // p))
     result = x
-    for _ in range(int(p) - 1):
+    for _ in range(p - 1):
         result = result * x
     return result
