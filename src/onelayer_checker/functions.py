@@ -9,7 +9,7 @@ sup_error_everywhere: on the whole box, for networks that interpolate (hats.py).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import permutations
 from math import factorial
@@ -19,8 +19,10 @@ import numpy as np
 
 from onelayer_checker import hats
 from onelayer_checker.files import Malformed, fields, real
-from onelayer_checker.kernel import TINY, UP, Arithmetic, Array, Ball, U, gamma
+from onelayer_checker.kernel import TINY, UP, Arithmetic, Array, Ball, U, gamma, relu
+from onelayer_checker.layers import run_stack
 from onelayer_checker.network import Network
+from onelayer_checker.stack import Stack
 from onelayer_checker.targets import Program, bounds, read_program
 
 #: Without positions every order of a stored sequence is looked at; there are n! of them.
@@ -127,6 +129,20 @@ def errors(target: Target, cells: Cells, out: Ball, data: Any, radius: float) ->
             yield Errors(rows, upper.max(axis=2), lower.max(axis=2))
 
 
+def overflows(network: Network, n: int, d: int, low: float, high: float, A: Arithmetic) -> bool:
+    """Whether a value may overflow on the box: one ball around all of it, which is wide but finite if none does.
+
+    Between cells a search decides nothing, so that all layers are evaluated densely.
+    """
+    middle = low / 2 + high / 2
+    radius = max(high - middle, middle - low) * UP + TINY
+    h = replace(network, feedforward=Stack((), {})).embed(np.full((1, n, d), middle), radius, A)
+    if network.feedforward.layers:
+        h = run_stack(network.feedforward.layers, h, A)
+    t = relu(network.bottleneck.apply(network.attend(h, n, np.array([n]), A, False), A))
+    return not bool(np.isfinite(run_stack(network.readout.layers, t, A).r).all())
+
+
 def range_of_output(network: Network, A: Arithmetic) -> tuple[Array, Array]:
     """Bounds on every output, whatever the input: from the last two layers, which read numbers >= 0."""
     W, V = (layer.weight for layer in network.readout.layers[-2:])
@@ -211,6 +227,8 @@ def _mean(
     number, p = claim.numbers, int(claim.numbers["p"])
     f_low, f_high = range_of_target(claim.target, cells, data, number["low"], number["high"])
     y_low, y_high = range_of_output(network, claim.arith)
+    if claim.arith.u > 0 and overflows(network, *data.tokens.shape[1:], number["low"], number["high"], claim.arith):
+        return "undecided", "between the cells a value may overflow", np.inf
     most = np.maximum(np.maximum(f_high - y_low, y_high - f_low).max() * UP, 0.0)
     if not (power := float(_power(most, p)) * UP) < np.inf:
         return "undecided", "between the cells the error has no bound, or its power overflows", np.inf
