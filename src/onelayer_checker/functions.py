@@ -64,12 +64,12 @@ class Cells:
     weight: Array  # [N] how many sequences of cells a stored sequence stands for in each of them
     count: int  # sequences of cells that are covered
     side: Fraction  # of a cell, relative to the box
-    nearest: float  # no component of the box is further than this from a centre
+    nearest: float  # no point of the box is further than this from a stored sequence, in the largest component
 
 
 def find_cells(network: Network, claim: Any, tokens: Array) -> Cells:
     """Check that the stored sequences are centres of cells, each stored once; how many there are in all orders."""
-    (N, n, _), number = tokens.shape, claim.numbers
+    (N, n, d), number = tokens.shape, claim.numbers
     radius, low, high = (Fraction(number[name]) for name in ("radius", "low", "high"))
     centres = np.unique(tokens).astype(np.float64)
     gaps = np.diff(centres)
@@ -93,9 +93,11 @@ def find_cells(network: Network, claim: Any, tokens: Array) -> Cells:
         product = product * run
     different = (1 if ordered else factorial(n)) // product  # orders of a stored sequence that differ
     orders = list(permutations(range(n))) if every_order else [tuple(range(n))]
-    reach = max(centres[0] - number["low"], number["high"] - centres[-1], gaps.max(initial=0.0) / 2) * UP
+    reach, count = number["high"] - number["low"], int(different.sum())
+    if count == len(centres) ** (n * d):  # every component may move to its own centre
+        reach = max(centres[0] - number["low"], number["high"] - centres[-1], gaps.max(initial=0.0) / 2)
     weight = (different / len(orders)).astype(np.float64) * UP
-    return Cells(orders, weight, int(different.sum()), 2 * radius / (high - low), float(reach))
+    return Cells(orders, weight, count, 2 * radius / (high - low), float(reach * UP))
 
 
 @dataclass(frozen=True)
