@@ -156,7 +156,8 @@ def range_of_output(network: Network, A: Arithmetic) -> tuple[Array, Array]:
     with np.errstate(invalid="ignore"):  # zero times infinity is zero here
         reach = np.where(V == 0, 0.0, V * top[:, None])
     size = np.abs(reach).sum(axis=0) + np.abs(c)
-    slack = size * (gamma(2 * len(V) + 8, A.u) + 2.0**-40) + 8 * len(V) * (A.tiny + TINY)
+    terms = 2 * len(V) + 8  # rounded by the arithmetic, and by the sums below and their size here
+    slack = size * (gamma(terms, A.u) + 2 * gamma(terms, U) + 2.0**-40) + 8 * len(V) * (A.tiny + TINY)
     return c + np.minimum(reach, 0.0).sum(axis=0) - slack, c + np.maximum(reach, 0.0).sum(axis=0) + slack
 
 
