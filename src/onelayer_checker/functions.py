@@ -147,10 +147,11 @@ def overflows(network: Network, n: int, d: int, low: float, high: float, A: Arit
 
 def range_of_output(network: Network, A: Arithmetic) -> tuple[Array, Array]:
     """Bounds on every output, whatever the input: from the last two layers, which read numbers >= 0."""
-    W, V = (layer.weight for layer in network.readout.layers[-2:])
-    b, c = (layer.bias for layer in network.readout.layers[-2:])
-    if W.ndim != 2 or V.ndim != 2:
-        return np.full(len(c), -np.inf), np.full(len(c), np.inf)
+    layers = network.readout.layers[-2:]
+    q = len(layers[-1].bias)
+    if len(layers) < 2 or any(layer.weight.ndim != 2 for layer in layers):
+        return np.full(q, -np.inf), np.full(q, np.inf)
+    (W, b), (V, c) = ((layer.weight, layer.bias) for layer in layers)
     # A unit without a positive weight is at most its bias, in any order of summation; the others may be anything.
     top = np.where((W > 0).any(axis=0), np.inf, np.maximum(b, 0.0))
     with np.errstate(invalid="ignore"):  # zero times infinity is zero here
@@ -197,9 +198,8 @@ def judge(claim: Any, network: Network, data: Any, out: Ball) -> tuple[Outcome, 
     covered = cells.count * (cells.side**m)  # a share of the box, exact
     assumed = ""
     if isinstance(target, Assumed):
-        assumed = (
-            f", if the target is {target.lipschitz:.6g}-Lipschitz and its values are within {target.error:.3g}"
-        )
+        symmetric = " and commutes with permutations" if target.symmetric else ""
+        assumed = f", if the target is {target.lipschitz:.6g}-Lipschitz{symmetric}, its values within {target.error:.3g}"
     worst, powers, p, left = 0.0, Fraction(0), int(number.get("p", 1.0)), 1 - covered
     for found in errors(target, cells, out, data, number["radius"]):
         upper, lower = found.upper.max(axis=1), found.lower.max(axis=1)
