@@ -131,14 +131,14 @@ def errors(target: Target, cells: Cells, out: Ball, data: Any, radius: float) ->
             yield Errors(rows, upper.max(axis=2), lower.max(axis=2))
 
 
-def overflows(network: Network, n: int, d: int, low: float, high: float, A: Arithmetic) -> bool:
+def overflows(network: Network, tokens: Array, low: float, high: float, A: Arithmetic) -> bool:
     """Whether a value may overflow on the box: one ball around all of it, which is wide but finite if none does.
 
     Between cells a search decides nothing, so that all layers are evaluated densely.
     """
-    middle = low / 2 + high / 2
+    middle, n = low / 2 + high / 2, tokens.shape[1]
     radius = max(high - middle, middle - low) * UP + TINY
-    h = replace(network, feedforward=Stack((), {})).embed(np.full((1, n, d), middle), radius, A)
+    h = replace(network, feedforward=Stack((), {})).embed(np.full_like(tokens[:1], middle, np.float64), radius, A)
     if network.feedforward.layers:
         h = run_stack(network.feedforward.layers, h, A)
     t = relu(network.bottleneck.apply(network.attend(h, n, np.array([n]), A, False), A))
@@ -199,7 +199,9 @@ def judge(claim: Any, network: Network, data: Any, out: Ball) -> tuple[Outcome, 
     assumed = ""
     if isinstance(target, Assumed):
         symmetric = " and commutes with permutations" if target.symmetric else ""
-        assumed = f", if the target is {target.lipschitz:.6g}-Lipschitz{symmetric}, its values within {target.error:.3g}"
+        assumed = (
+            f", if the target is {target.lipschitz:.6g}-Lipschitz{symmetric}, its values within {target.error:.3g}"
+        )
     worst, powers, p, left = 0.0, Fraction(0), int(number.get("p", 1.0)), 1 - covered
     for found in errors(target, cells, out, data, number["radius"]):
         upper, lower = found.upper.max(axis=1), found.lower.max(axis=1)
@@ -230,7 +232,7 @@ def _mean(
     number, p = claim.numbers, int(claim.numbers["p"])
     f_low, f_high = range_of_target(claim.target, cells, data, number["low"], number["high"])
     y_low, y_high = range_of_output(network, claim.arith)
-    if claim.arith.u > 0 and overflows(network, *data.tokens.shape[1:], number["low"], number["high"], claim.arith):
+    if claim.arith.u > 0 and overflows(network, data.tokens, number["low"], number["high"], claim.arith):
         return "undecided", "between the cells a value may overflow", np.inf
     most = np.maximum(np.maximum(f_high - y_low, y_high - f_low).max() * UP, 0.0)
     if not (power := float(_power(most, p)) * UP) < np.inf:
