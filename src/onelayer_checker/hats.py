@@ -222,7 +222,8 @@ def sup_error(
             done = bound <= limit
             worst = max(worst, float(bound.max(where=done, initial=0.0)))
             if parts == FINEST or (~done).sum() << m > MOST:
-                return max(worst, float(np.where(bound < np.inf, bound, np.inf).max(initial=0.0)))
+                worst = max(worst, float(np.where(bound < np.inf, bound, np.inf).max(initial=0.0)))
+                break  # the other orders are looked at all the same: this is a bound for the whole box
             cut = (2 * cut[~done][:, None] + halves).reshape(-1, m)
             cell, parts = np.repeat(cell[~done], 2**m, axis=0), 2 * parts
             kept = (np.diff(cut[:, order], axis=1) <= 0).all(axis=1)
