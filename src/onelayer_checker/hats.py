@@ -33,7 +33,7 @@ class Hats:
     H: float
     values: Array
     gates: int  # 0, or the number of places, one of which picks its share of the outputs
-    wall: float  # what closes a gate
+    size: float  # at least what the terms of an answer add up to, were they all positive
 
     @property
     def m(self) -> int:
@@ -86,7 +86,8 @@ def _values(tail: tuple[Layer, ...], shape: tuple[int, ...], gates: int, H: floa
     """Vertex values; with gates relu(value + wall (place - 1)) is 0 for all places but one."""
     V, (W, b) = int(np.prod(shape)), (tail[0].weight, tail[0].bias)
     if not gates:
-        return Hats(H, (W * H + b).reshape(*shape, -1), 0, 0.0)
+        size = (float(np.abs(W).max()) * H + float(np.abs(b).max())) * UP
+        return Hats(H, (W * H + b).reshape(*shape, -1), 0, size)
     q = len(tail[1].bias)
     wall = -float(b[0])
     right = (
@@ -97,7 +98,8 @@ def _values(tail: tuple[Layer, ...], shape: tuple[int, ...], gates: int, H: floa
     right = right and np.array_equal(tail[1].weight, np.tile(np.eye(q), (gates, 1)))
     if not right or W[:V].min() < 0 or not W[:V].max() * H <= wall / 2:
         return None
-    return Hats(H, (W[:V] * H + np.tile(tail[1].bias, gates)).reshape(*shape, -1), gates, wall)
+    size = (float(W[:V].max()) * H + float(np.abs(tail[1].bias).max()) + 2 * wall) * UP
+    return Hats(H, (W[:V] * H + np.tile(tail[1].bias, gates)).reshape(*shape, -1), gates, size)
 
 
 @dataclass(frozen=True)
@@ -178,17 +180,15 @@ def rounding(hats: Hats, gathered: Gather, A: Arithmetic) -> float:
     A running maximum is as good as its worst part, and parts of a hat that is not 0 are at most 1.01 H: each side
     of it is off by at most 2.1 (m + 3) u H, its sum by 3.1 (2 m + 3) u H more. A hat is exactly 0 once its parts
     add up to more than H by a few units of roundoff, and at most 3^m vertices are nearer. The interpolant itself
-    changes by at most the sum over axes of its largest differences, over H, when coordinates move.
+    changes by at most the sum over axes of its largest differences, over H, when coordinates move. Its values
+    W H + b are rounded by the checker, and may be small where W H and b are not.
     """
-    m, F = hats.m, hats.values
-    size = float(np.abs(F).max()) + hats.wall
+    m, F, size = hats.m, hats.values, hats.size
     steep = sum(float(np.abs(np.diff(F, axis=i)).max()) for i in range(m)) / hats.H
     near = 3.0**m
     one = (4.2 * (m + 3) + 3.1 * (2 * m + 3)) * 1.1 * A.u
     total = steep * gathered.error + near * one * 2 * size + float(gamma(near + 8, A.u)) * 4 * size
-    return (
-        total * UP + 2.0**-40 * size * (A.u > 0) + 1024 * near * (A.tiny + TINY) * (1 + gathered.scale) * (1 + size)
-    )
+    return total * UP + 2.0**-40 * size + 1024 * near * (A.tiny + TINY) * (1 + gathered.scale) * (1 + size)
 
 
 def sup_error(
