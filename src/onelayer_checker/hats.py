@@ -135,7 +135,7 @@ def gather(network: Network, n: int, d: int, hats: Hats, largest: float, A: Arit
     copied = largest * (leak + float(gamma(2 * n + 12, A.u)) * (1 + leak)) * UP + small * (2 + largest)
     scale = float(network.bottleneck.weight.max())
     size = scale * (largest + copied) + abs(float(b[0]))
-    error = (scale * copied + 4 * A.u * size) * UP + small * (2 + scale)
+    error = (scale * copied + 4 * A.u * size) * UP + small * (2 + scale + largest)  # the scale may be flushed
     order = at.T[:, source // d] * d + source % d
     one_to_one = (np.sort(order, axis=1) == np.arange(m)).all()
     return Gather(order, scale, -float(b[0]) / scale, error) if one_to_one and error < np.inf else None
