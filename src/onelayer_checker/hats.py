@@ -130,6 +130,9 @@ def gather(network: Network, n: int, d: int, hats: Hats, largest: float, A: Arit
     apart = np.where(chosen, logits.low[0], np.inf).min(-1) - np.where(chosen, -np.inf, logits.high[0]).max(-1)
     if not (apart >= APART).all() or network.causal:
         return None
+    O, places = network.tensors["attention.W_O"], network.tensors["embedding.positions"]
+    if not 4 * n * (np.abs(O).sum((0, 1)).max() * largest + np.abs(places).max()) < A.big:  # in any channel
+        return None
     leak = n * (2.0**-180 + 4 * A.tiny)  # of n weights: each is below e^-127, or what underflow makes of that
     small = 64 * n * (A.tiny + TINY)
     copied = largest * (leak + float(gamma(2 * n + 12, A.u)) * (1 + leak)) * UP + small * (2 + largest)
