@@ -179,6 +179,8 @@ def range_of_target(target: Target, cells: Cells, data: Any, low: float, high: f
 def judge_everywhere(claim: Any, network: Network) -> tuple[Outcome, str, float]:
     """The same for sup_error_everywhere, where no input of the box is left out."""
     number, target = claim.numbers, claim.target
+    if not number["low"] < number["high"]:
+        raise Malformed("claim", "the box is empty")
     found = hats.recognise(network.readout.layers)
     if not isinstance(target, Program) or found is None:
         return "undecided", "the readout is not one of hats, or the target is no program", np.inf

@@ -153,6 +153,8 @@ def _copies(network: Network, n: int, d: int, hats: Hats) -> Array | None:
     )
     if lift is None or places is None or network.feedforward.layers or "embedding.bias" in T or n * d != m:
         return None
+    if hats.gates not in (0, n):
+        return None
     assert V is not None
     assert O is not None
     read_only = T["attention.W_Q"][:, :d].any() or T["attention.W_K"][:, :d].any() or places[:n, :d].any()
@@ -173,8 +175,7 @@ def _copies(network: Network, n: int, d: int, hats: Hats) -> Array | None:
             source[c] = feeds[0][0] * d + feeds[0][1] if right else 0
         if not right or more or row < d:
             return None
-    power_of_two = np.frexp(scale)[0] == 0.5
-    return source[:m] if power_of_two and hats.gates in (0, n) else None
+    return source[:m] if np.frexp(scale)[0] == 0.5 else None  # a power of two
 
 
 def rounding(hats: Hats, gathered: Gather, A: Arithmetic) -> float:
@@ -190,6 +191,8 @@ def rounding(hats: Hats, gathered: Gather, A: Arithmetic) -> float:
     steep = sum(float(np.abs(np.diff(F, axis=i)).max()) for i in range(m)) / hats.H
     near = 3.0**m
     one = (4.2 * (m + 3) + 3.1 * (2 * m + 3)) * 1.1 * A.u
+    if not near * one < 0.25:  # all hats together might open a gate
+        return np.inf
     total = steep * gathered.error + near * one * 2 * size + float(gamma(near + 8, A.u)) * 4 * size
     return total * UP + 2.0**-40 * size + 1024 * near * (A.tiny + TINY) * (1 + gathered.scale) * (1 + size)
 
@@ -288,6 +291,7 @@ def judge(
         one_each = target.per == "token"
         lines = [target.outputs[k * q + c] for k in tokens for c in range(q)] if one_each else list(target.outputs)
         if hats.gates:
+            lines = lines if one_each else lines * len(tokens)
             F = F.reshape(*F.shape[:-1], n, q)[..., tokens, :].reshape(*F.shape[:-1], -1)
         elif one_each and len(tokens) > 1:
             F = np.tile(F, len(tokens))
