@@ -131,18 +131,15 @@ def _check_shapes(T: dict[str, Array], layers: dict[str, list[Layer]]) -> None:
     H, w, s = shape
     expected = {"W_K": (H, w, s), "W_V": (H, w, s), "W_O": (H, s, w), "b_Q": (H, s), "b_K": (H, s)}
     for name, wanted in expected.items():
-        if f"attention.{name}" in T and T[f"attention.{name}"].shape != wanted:
-            raise Malformed(
-                "graph", f"attention.{name} has shape {T[f'attention.{name}'].shape}, expected {wanted}"
-            )
+        found = T[f"attention.{name}"].shape if f"attention.{name}" in T else wanted
+        if found != wanted:
+            raise Malformed("graph", f"attention.{name} has shape {found}, expected {wanted}")
     if "embedding.lift" in T and "embedding.table" in T:
         raise Malformed("graph", "there is both a lift and a table")
     source = T.get("embedding.lift", T.get("embedding.table"))
-    lifted = None
-    if source is not None:
-        if source.ndim != 2:
-            raise Malformed("graph", "the embedding must have two axes")
-        lifted = source.shape[1]
+    if source is not None and source.ndim != 2:
+        raise Malformed("graph", "the embedding must have two axes")
+    lifted = None if source is None else source.shape[1]
     for name, axes in (("bias", 1), ("positions", 2)):
         array = T.get(f"embedding.{name}")
         if array is not None and (lifted is None or array.ndim != axes or array.shape[-1] != lifted):

@@ -17,7 +17,8 @@ import pytest
 import onelayer_checker
 from attacks.counterexamples import counterexamples
 from onelayer_checker.__main__ import Options, check
-from onelayer_checker.claims import Claim, Data, Samples, _separated
+from onelayer_checker.claims import Claim, Samples, _separated
+from onelayer_checker.data import Data
 from onelayer_checker.exactness import limit, whole_products
 from onelayer_checker.kernel import ARITHMETICS, REAL, Ball, exact
 

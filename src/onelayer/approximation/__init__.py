@@ -24,7 +24,8 @@ __all__ = ["Approximation", "approximate"]
 Construction = Literal["auto", "quantise", "published", "continuous", "positional"]
 #: Finer cells are tried this often when the proved bound misses the tolerance that the plan promised.
 REPAIRS, FINER = 5, 1.15
-QUICK_SAMPLES = 1 << 16
+#: Numbers in the sequences on which a new model is tried.
+QUICK_NUMBERS = 1 << 17
 
 
 def approximate(
@@ -144,7 +145,8 @@ def _build(request: Request, plan: Plan, compared: list[Plan]) -> Approximation:
         certificate=certificate,
         box=built.box,
     )
-    return replace(model, measured_error=model.measure(QUICK_SAMPLES, request.seed))
+    samples = QUICK_NUMBERS // (request.target.n * request.target.d)
+    return replace(model, measured_error=model.measure(samples, request.seed))
 
 
 def _general(request: Request, plan: Plan, compared: list[Plan]) -> list[Constant]:

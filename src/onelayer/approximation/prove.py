@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from onelayer.certify.certificate import Certificate
 from onelayer.model import Transformer
 from onelayer.targets import Target
-from onelayer_checker.claims import Judge, Progress, read_claim, read_data
+from onelayer_checker.claims import Judge, Progress, read_claim
+from onelayer_checker.data import read_data
 from onelayer_checker.functions import MOST_TOKENS
 from onelayer_checker.network import build
 
