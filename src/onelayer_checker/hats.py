@@ -149,14 +149,15 @@ def _copies(network: Network, n: int, d: int, hats: Hats) -> Array | None:
     T, W, b, m = network.tensors, network.bottleneck.weight, network.bottleneck.bias, hats.m
     w, s = T["attention.W_Q"].shape[1:]
     lift, places, V, O = (
-        T.get(name) for name in ("embedding.lift", "embedding.positions", "attention.W_V", "attention.W_O")
+        T.get("embedding.lift"),
+        T.get("embedding.positions"),
+        T["attention.W_V"],
+        T["attention.W_O"],
     )
     if lift is None or places is None or network.feedforward.layers or "embedding.bias" in T or n * d != m:
         return None
     if hats.gates not in (0, n):
         return None
-    assert V is not None
-    assert O is not None
     read_only = T["attention.W_Q"][:, :d].any() or T["attention.W_K"][:, :d].any() or places[:n, :d].any()
     value = np.zeros((w, s))
     value[:d, :d] = np.eye(d, min(d, s))
@@ -282,6 +283,8 @@ def judge(
         return "the grid of hats does not cover the box"
     width = hats.H / found.scale  # a whole number over a power of two
     rounded = rounding(hats, found, A)
+    if not rounded < limit:
+        return f"rounding alone may cost {rounded:.6g}"
     worst = 0.0
     views: dict[tuple[int, ...], list[int]] = {}
     for k in range(n):
