@@ -217,12 +217,8 @@ def sup_error(
         while len(cell):
             low, high = start + width * (cell + cut / parts), start + width * (cell + (cut + 1) / parts)
             inside = ((low <= box[1]) & (high >= box[0])).all(axis=1)
-            cell, cut, low, high = (
-                cell[inside],
-                cut[inside],
-                np.clip(low[inside], *box),
-                np.clip(high[inside], *box),
-            )
+            cell, cut = cell[inside], cut[inside]
+            low, high = np.clip(low[inside], *box), np.clip(high[inside], *box)
             bound = np.empty(len(cell))
             for at in (slice(a, a + BLOCK) for a in range(0, len(cell), BLOCK)):
                 bound[at] = _near_simplex(target, F, cell[at], order, start, width, low[at], high[at]).max(axis=1)
