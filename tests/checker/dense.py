@@ -20,7 +20,9 @@ def evaluate(tensors, X, dtype, causal: bool = False):
     h = _stack(T, "feedforward", 0, h)
     z = h
     for r in range(len(T["attention.W_Q"])):
-        q, k = (h @ T[f"attention.W_{s}"][r] + T.get(f"attention.b_{s}", np.zeros((r + 1, 1), dtype))[r] for s in "QK")
+        q, k = (
+            h @ T[f"attention.W_{s}"][r] + T.get(f"attention.b_{s}", np.zeros((r + 1, 1), dtype))[r] for s in "QK"
+        )
         logits = q @ k.swapaxes(1, 2)
         if causal:
             logits = np.where(np.tri(h.shape[1], dtype=bool), logits, dtype(-np.inf))
@@ -38,7 +40,10 @@ def _stack(T, name: str, first: int, x):
         if W.ndim == 2:
             x = x @ W + b
         else:
-            x = np.einsum("...ga,gab->...gb", x.reshape(*x.shape[:-1], *W.shape[:2]), W).reshape(*x.shape[:-1], -1) + b
+            x = (
+                np.einsum("...ga,gab->...gb", x.reshape(*x.shape[:-1], *W.shape[:2]), W).reshape(*x.shape[:-1], -1)
+                + b
+            )
         i += 1
     return x
 
@@ -66,8 +71,8 @@ def largest(error, low, high, shape, dtype, seed: int = 0, inside=None, samples:
 
     def rounded(X):
         X = np.clip(X, low, high).astype(dtype)
-        X = np.where(X < low, np.nextafter(X, dtype(np.inf)), X)
-        return np.where(X > high, np.nextafter(X, dtype(-np.inf)), X)
+        X = np.where(low > X, np.nextafter(X, dtype(np.inf)), X)
+        return np.where(high < X, np.nextafter(X, dtype(-np.inf)), X)
 
     def errors(X):
         found = error(X)
