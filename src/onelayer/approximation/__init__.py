@@ -144,6 +144,7 @@ def _build(request: Request, plan: Plan, compared: list[Plan]) -> Approximation:
         measured_error=np.nan,
         certificate=certificate,
         box=built.box,
+        compared=tuple(compared),
     )
     samples = QUICK_NUMBERS // (request.target.n * request.target.d)
     return replace(model, measured_error=model.measure(samples, request.seed))

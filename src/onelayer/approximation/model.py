@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from onelayer.approximation.measure import Box, largest_error
+from onelayer.approximation.plan import Plan
 from onelayer.certify.certificate import Certificate
 from onelayer.errors import HypothesisError
 from onelayer.ledger import Ledger
@@ -29,6 +30,7 @@ class Approximation(Memory):
     measured_error: float  # the largest that was found by trying to break the bound
     certificate: Certificate | None  # None: nothing is known of the target that a proof could rest on
     box: Box  # where the bound holds
+    compared: tuple[Plan, ...] = ()  # what was planned before one of them was built
 
     @property
     def proved(self) -> bool:
