@@ -44,10 +44,13 @@ class Plan:
     seconds: float
     reachable: bool
     best: float  # about the smallest error that this machine can reach
+    size: str = ""  # in words, where it is not a number of cells
+    provable: bool = True  # whether the checker has a way to prove the error
 
     def __str__(self) -> str:
+        size = self.size or f"{self.levels} cells a component, {self.cells:,} in all"
         return (
-            f"{self.construction}: {self.levels} cells a component, {self.cells:,} in all, about "
+            f"{self.construction}: {size}, about "
             f"{self.parameters:,} parameters, {self.bytes / 2**30:.2g} GiB, {self.seconds:.2g} s, "
             f"error about {self.error:.3g}"
         )

@@ -39,4 +39,13 @@ FUNCTIONS = (
         "is O(h^2) for smooth ones.",
         ("one_layer_universal",),
     ),
+    Statement(
+        "continuous",
+        "Random heads and one ReLU layer, without a quantiser",
+        "",
+        "ours",
+        "2nd + 1 random heads and d uniform ones hold (token, multiset) in a continuous stream; ReLU units fitted to "
+        "it by least squares approximate equivariant maps on the whole box; branch and bound proves the error.",
+        ("temperature_heads",),
+    ),
 )
