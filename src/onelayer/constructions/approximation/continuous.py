@@ -32,8 +32,8 @@ STATEMENT = CATALOGUE["continuous"]
 Array = NDArray[Any]
 Values = Callable[[Array], Array]
 
-#: How sharp the heads are, in units of the box: tried in this order with few units, the best is kept.
-SCALES, SCALE_UNITS = (1.0, 4.0, 16.0), 32
+#: How sharp the heads are, in units of the box: the first whose error, with few units, is within a factor of the best.
+SCALES, SCALE_UNITS, WORTH = (1.0, 4.0, 16.0), 32, 2.0
 #: Samples that a fit sees, and fresh ones on which its error is measured.
 SAMPLES, FRESH = 4000, 16_000
 #: Fits; before all but the first, the worst of the fresh samples join those seen.
@@ -70,9 +70,10 @@ class Continuous:
 
 
 def choose(values: Values, domain: Domain, scope: Scope, seed: int = 0) -> Fit:
-    """The heads whose stream a few units read best."""
+    """The smoothest heads whose stream a few units read about as well as any."""
     fits = [Fit(values, domain, scope, scale, seed) for scale in SCALES]
-    return min(fits, key=lambda found: found.error(found.ridges(SCALE_UNITS)))
+    errors = [found.error(found.ridges(SCALE_UNITS)) for found in fits]
+    return next(found for found, error in zip(fits, errors, strict=True) if error <= WORTH * min(errors))
 
 
 def construct(found: Fit, units: int) -> Continuous:
@@ -84,7 +85,7 @@ def construct(found: Fit, units: int) -> Continuous:
             "units", ridges.weight.shape[1], "ReLU units, one an output among them that carries the affine part"
         ),
         Constant("heads", transformer.attention.heads, "2nd + 1 random ones and d that average"),
-        Constant("scale", found.scale, f"of the random heads, in units of the box; the best of {SCALES}"),
+        Constant("scale", found.scale, f"of the random heads, in units of the box, of {SCALES}"),
         Constant("out_sum", float(np.abs(ridges.out).sum(axis=0).max()), "sizes of an output's weights, added up"),
     )
     X, _, wanted = found.fresh
