@@ -226,6 +226,10 @@ def _exact() -> Iterator[Counterexample]:
     rows["readout.3.bias"] = [2.0**-30]
     b = bundle("float32", COPY | rows, [[[1]]], [1 + 2.0**-30], claim("memorizes", "float32", eps=0))
     yield Counterexample("a row and a bias", "1 + 2^-30 is 1 in float32", b)
+    rows = _trapezoid("readout", 1, 1, -4, 1, 0.25, 2.0**24)
+    rows["readout.3.bias"] = [1]
+    b = bundle("float32", COPY | rows, [[[1]]], [2.0**24 + 1], claim("memorizes", "float32", eps=0))
+    yield Counterexample("a row and a bias beyond the mantissa", "2^24 + 1 is 2^24 in float32", b)
     slopes = np.zeros((2, 1, 4))
     slopes[0, 0, :2], slopes[1, 0, 2] = (1, -1), 2.0**-1000
     model = {"readout.0.weight": np.eye(2), "readout.0.bias": [0, 0], "readout.1.weight": slopes.reshape(2, -1)}

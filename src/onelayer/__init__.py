@@ -1,7 +1,8 @@
-"""onelayer: compile data into the explicit weights of a Transformer with one attention layer."""
+"""onelayer: compile data, or a function, into the explicit weights of a Transformer with one attention layer."""
 
 from __future__ import annotations
 
+from onelayer.approximation import Approximation, approximate
 from onelayer.casting import cast
 from onelayer.certify.certificate import Certificate, certify
 from onelayer.constructions.contexts.boltzmann import boltzmann
@@ -14,6 +15,7 @@ from onelayer.text import TextMemory, load_text, memorize_text
 
 __version__ = "0.1.0"
 __all__ = [
+    "Approximation",
     "Certificate",
     "HypothesisError",
     "Memory",
@@ -21,6 +23,7 @@ __all__ = [
     "Plan",
     "TextMemory",
     "__version__",
+    "approximate",
     "boltzmann",
     "cast",
     "certify",

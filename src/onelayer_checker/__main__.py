@@ -100,7 +100,8 @@ def decide(claim: Claim, judge: Judge, arb: Engine | None, options: Options) -> 
     apart = not known or judge.network.causal or len(judge.network.tensors["attention.W_Q"]) > 1
     if arb is None or claim.arith.name != "real" or apart:
         verdict = judge.judge(claim)
-        alone = "" if arb is None else " (Arb judges stored answers in real arithmetic only, of one head, and nothing causal)"
+        limits = "Arb judges stored answers in real arithmetic only, of one head, and nothing causal"
+        alone = "" if arb is None else f" ({limits})"
         return "numpy", replace(verdict, why=verdict.why + alone)
     if options.engine == "arb":
         judge.fits(claim)

@@ -81,7 +81,8 @@ class Trapezoids:
                 for x, w in zip(t, weights, strict=True):
                     if w:
                         unit = x * w + unit
-                rest -= flint.arb(unit).nonnegative_part()
+                if not unit <= 0:  # certainly
+                    rest -= flint.arb(unit).nonnegative_part()
             on = rest.nonnegative_part()
             if not on.is_zero():
                 out = [y + on * v for y, v in zip(out, self.values[j].tolist(), strict=True)]

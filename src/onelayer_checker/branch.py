@@ -1,9 +1,9 @@
 """sup_error_everywhere: how far the network is from a function on the whole box, by branch and bound.
 
-On a box with centre c and half-widths r, |T(x) - f(x)| <= |T(c) - f(c)| + sum_i |J_i - G_i| r_i, where J and G enclose
-the slopes of the network and of the target: where the two cancel, little is left. Boxes whose bound is too large are
-halved; halves share the number at which they meet, so that all of the box is covered. An arithmetic adds what it may
-round, bounded on the whole box at once.
+On a box with centre c and half-widths r, |T(x) - f(x)| <= |T(c) - f(c)| + sum_i |J_i - G_i| r_i, where J and G
+enclose the slopes of the network and of the target: where the two cancel, little is left. Boxes whose bound is too
+large are halved; halves share the number at which they meet, so that all of the box is covered. An arithmetic adds
+what it may round, bounded on the whole box at once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from onelayer_checker.targets import Program, enclose
 Outcome = Literal["proved", "refuted", "undecided"]
 
 #: Components of all tokens, and boxes that one claim may take: beyond it stays undecided.
-MOST_VARIABLES, MOST_BOXES = 4, 1 << 22
+MOST_VARIABLES, MOST_BOXES = 4, 1 << 20
 #: Boxes to begin with, at most; numbers of scratch in one block; boxes on which rounding is bounded, at most.
 FIRST, SCRATCH, ROUNDED = 1024, 1 << 21, 1024
 
@@ -44,12 +44,12 @@ class Problem:
     @property
     def block(self) -> int:
         """Boxes that are looked at together."""
-        n, w = self.program.n, self.network.bottleneck.weight.shape[0]
+        n, w = self.program.n, len(self.network.bottleneck.weight)
         widest = max(layer.bias.size for layer in (self.network.bottleneck, *self.network.readout.layers))
         return max(16, SCRATCH // (n * (w + self.m) * max(widest, 8)))
 
     def grid(self, most: int) -> tuple[Array, Array]:
-        """At most so many equal boxes that cover the box, as lows and highs [B, m]; neighbours share their edges."""
+        """At most so many equal boxes that cover the box, as lows and highs [B, m]; neighbours share edges."""
         parts = max(1, int(most ** (1 / self.m) + 1e-9))
         edges = np.linspace(self.low, self.high, parts + 1)
         edges[0], edges[-1] = self.low, self.high
@@ -89,7 +89,9 @@ def bounds(problem: Problem, low: Array, high: Array) -> Bounds:
     """Upper and lower bounds of |T - f| on boxes [B, m], in real arithmetic."""
     step = problem.block
     parts = [_bounds(problem, low[a : a + step], high[a : a + step]) for a in range(0, len(low), step)]
-    return Bounds(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("upper", "lower", "share")))
+    return Bounds(
+        *(np.concatenate([getattr(part, name) for part in parts]) for name in ("upper", "lower", "share"))
+    )
 
 
 def _bounds(problem: Problem, low: Array, high: Array) -> Bounds:
@@ -167,22 +169,17 @@ def search(problem: Problem, bound: float | None, slack: float, most: int) -> Se
 
 
 def smallest_bound(problem: Problem, slack: float = 0.1, most: int = MOST_BOXES) -> tuple[float, Search]:
-    """About the smallest bound that ``judge`` proves within so many boxes: it then halves no box that this did not."""
+    """About the smallest bound that ``judge`` proves with so many boxes: it halves no box that this did not."""
     with np.errstate(all="ignore"):
         found = search(problem, None, slack, most)
     # Sums of other blocks may round otherwise.
     return max(found.upper, found.open_upper) * (1 + 2.0**-30), found
 
 
-def judge(claim: Any, network: Network, data: Any) -> tuple[Outcome, str, float]:
-    """Outcome, reason and certified value of the claim."""
-    n, d = data.tokens.shape[1:]
-    program, q, number, A = claim.target, data.answers.shape[1], claim.numbers, claim.arith
-    if not isinstance(program, Program):
-        raise Malformed("claim", "an error everywhere is judged for a program only")
-    if (program.n, program.d, program.components, program.per) != (n, d, q, claim.scope):
-        raise Malformed("claim", "the target takes or gives other numbers than the network")
-    if not number["low"] < number["high"] or n * d > MOST_VARIABLES:
+def judge(claim: Any, network: Network) -> tuple[Outcome, str, float]:
+    """Outcome, reason and certified value of the claim, whose target is a program that fits the network."""
+    program, number, A = claim.target, claim.numbers, claim.arith
+    if not number["low"] < number["high"] or program.n * program.d > MOST_VARIABLES:
         raise Malformed("claim", f"the box must have an inside, and at most {MOST_VARIABLES} variables")
     problem = Problem(network, program, number["low"], number["high"])
     rounding = problem.rounding(A)
@@ -196,7 +193,7 @@ def judge(claim: Any, network: Network, data: Any) -> tuple[Outcome, str, float]
         box = ", ".join(f"[{a:.6g}, {b:.6g}]" for a, b in zip(found.open[0][0], found.open[1][0], strict=True))
         why = f"{found.boxes} boxes were not enough; open is {box}, where the error may be {found.open_upper:.6g}"
         return "undecided", why, np.inf
-    value = (found.upper + rounding) * UP
+    value = min((found.upper + rounding) * (1 + 2.0**-30), number["bound"])  # other blocks may round otherwise
     return "proved", f"largest error {value:.6g} on the whole box, {found.boxes} boxes", value
 
 

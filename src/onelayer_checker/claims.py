@@ -15,11 +15,13 @@ from onelayer_checker.functions import Outcome, Target, read_target
 from onelayer_checker.kernel import ARITHMETICS, UP, Arithmetic, Array, Ball
 from onelayer_checker.layers import run_stack
 from onelayer_checker.network import BLOCK, Network
+from onelayer_checker.targets import Program
 
 FIELDS = {"memorizes": {"eps"}, "separated": {"r", "delta"}, "robust": {"radius", "eps"}, "rejects": {"eps"}}
 BOX = {"radius", "low", "high", "bound"}
 FIELDS |= {"sup_error": BOX | {"measure"}, "lp_error": BOX | {"p"}}
-ABOUT_FUNCTIONS = ("sup_error", "lp_error")
+FIELDS |= {"sup_error_everywhere": {"low", "high", "bound"}}
+ABOUT_FUNCTIONS = ("sup_error", "lp_error", "sup_error_everywhere")
 Progress = Callable[[int, int], None]
 
 
@@ -196,6 +198,10 @@ class Judge:
         whole = data.tokens.dtype != np.int64 and (data.lengths == data.tokens.shape[1]).all()
         if claim.type in ABOUT_FUNCTIONS and not (whole and claim.scope != "last"):
             raise Malformed("claim", f"{claim.type} is about all tokens of full sequences of real tokens")
+        if isinstance(claim.target, Program):
+            f, (n, d), q = claim.target, data.tokens.shape[1:], data.answers.shape[1]
+            if (f.n, f.d, f.components, f.per) != (n, d, q, claim.scope):
+                raise Malformed("claim", "the target takes or gives other numbers than the network")
 
     def judge(self, claim: Claim) -> Verdict:
         self.fits(claim)
@@ -204,6 +210,8 @@ class Judge:
                 assert self.data.strangers is not None
                 unknown = Judge(self.network, self.data.strangers, self.progress)
                 return _memorizes(claim, self.network, unknown.data, unknown.samples(claim.arith, claim.scope))
+            if claim.type == "sup_error_everywhere":
+                return Verdict(*functions.judge_everywhere(claim, self.network))
             samples = self.samples(claim.arith, claim.scope, claim.numbers.get("radius", 0.0))
             if claim.type in ABOUT_FUNCTIONS:
                 return _near_function(claim, self.network, self.data, samples)
@@ -214,7 +222,7 @@ class Judge:
 
 def _memorizes(claim: Claim, network: Network, data: Data, samples: Samples) -> Verdict:
     A, eps, worst, undecided = claim.arith, claim.numbers["eps"], 0.0, ""
-    step = max(1, BLOCK // network.readout.widest)
+    step = max(1, 4 * BLOCK // network.readout.widest)
     for start in range(0, len(samples.i), step):
         rows = slice(start, start + step)
         i, k, t = samples.i[rows], samples.k[rows], samples.t[rows]

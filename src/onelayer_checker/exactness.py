@@ -18,18 +18,27 @@ def exact_products(x: Ball, W: Array, b: Array, A: Arithmetic) -> Array:
     if not (whole_column | (b == 0)).any():  # a bias and anything else make two terms
         return np.zeros((*x.m.shape[:-1], W.shape[-1]), bool)
     used, size, point = W != 0, np.abs(x.m), x.r == 0
+    whole = whole_column & (_count(~point | (x.m != np.rint(x.m)), used) == 0)
+    if whole.any():
+        whole &= (product(size, np.abs(W)) + np.abs(b)) * UP <= limit(A)  # exact itself where it matters
+    if (b != 0).all():
+        return np.asarray(whole)
     live = ~point | (x.m != 0)
     smallest = np.abs(W).min(where=used, initial=1.0)
     faint = live & ~_normal(np.minimum(size, 1.0) * smallest, A)
-    fits = _count(~point | faint, used) == 0
-    fits &= (b == 0) | _normal(np.abs(b), A)
     terms = _count(live, used) + (b != 0)
     rounds = _count(live & ~is_power(x.m), ~is_power(W))
     one = (terms <= 1) & (rounds == 0)
-    whole = whole_column & (_count(x.m != np.rint(x.m), used) == 0)
-    if whole.any():
-        whole &= (product(size, np.abs(W)) + np.abs(b)) * UP <= limit(A)  # exact itself where it matters
-    return np.asarray((one | whole) & fits)
+    one &= ((b == 0) | _normal(np.abs(b), A)) & (_count(~point | faint, used) == 0)
+    return np.asarray(one | whole)
+
+
+def whole_products(x: Ball, W: Array, b: Array, A: Arithmetic) -> Ball | None:
+    """x W + b for whole numbers W and b, if all of x are known whole numbers too and no sum is rounded."""
+    if x.r.any() or (x.m != np.rint(x.m)).any():
+        return None
+    size = product(np.abs(x.m), np.abs(W)) + np.abs(b)
+    return exact(product(x.m, W) + b) if size.max() * UP <= limit(A) else None
 
 
 def add_numbers(x: Ball, y: Array, A: Arithmetic) -> Ball:

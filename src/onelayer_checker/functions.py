@@ -1,8 +1,9 @@
-"""sup_error and lp_error: how far the network is from a function, on every input whose components lie in a cell.
+"""Claims about functions. sup_error, lp_error: on every input whose components lie in cells.
 
-The stored sequences are centres, and a cell reaches `radius` to either side of a component. The network, known on the
-ball around a stored sequence, is compared with an enclosure of the target there; without positions it commutes with
-permutations, so that a stored sequence stands for all its orders. Cells are counted and measured exactly.
+The stored sequences are centres, and a cell reaches `radius` to either side of a component. The network, known on
+the ball around a stored sequence, is compared with an enclosure of the target there; without positions it commutes
+with permutations, so that a stored sequence stands for all its orders. Cells are counted and measured exactly.
+sup_error_everywhere: on the whole box, for networks that interpolate (hats.py), and for others (branch.py).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from onelayer_checker import branch, hats
 from onelayer_checker.files import Malformed, fields, real
 from onelayer_checker.kernel import TINY, UP, Arithmetic, Array, Ball, gamma
 from onelayer_checker.network import Network
@@ -44,10 +46,10 @@ def read_target(entry: Any, where: str) -> Target:
     if isinstance(entry, dict) and "lines" in entry:
         return read_program(entry, where)
     fields(entry, {"lipschitz", "error", "symmetric"}, where)
-    numbers = [real(entry[name], f"{where}.{name}") for name in ("lipschitz", "error")]
-    if min(numbers) < 0 or type(entry["symmetric"]) is not bool:
+    lipschitz, error = (real(entry[name], f"{where}.{name}") for name in ("lipschitz", "error"))
+    if min(lipschitz, error) < 0 or type(entry["symmetric"]) is not bool:
         raise Malformed("claim", f"{where} has a negative number, or symmetric is not true or false")
-    return Assumed(*numbers, entry["symmetric"])
+    return Assumed(lipschitz, error, entry["symmetric"])
 
 
 @dataclass(frozen=True)
@@ -55,38 +57,41 @@ class Cells:
     """Which cells of [low, high]^m are stored; cells are disjoint and lie inside the box."""
 
     orders: list[tuple[int, ...]]  # the orders in which a stored sequence is compared
-    weight: Array  # [N] how many sequences of cells each order of a stored sequence stands for
+    weight: Array  # [N] how many sequences of cells a stored sequence stands for in each of them
     count: int  # sequences of cells that are covered
     side: Fraction  # of a cell, relative to the box
     nearest: float  # no component of the box is further than this from a centre
 
 
-def find_cells(network: Network, tokens: Array, radius: float, low: float, high: float) -> Cells:
-    """Check that the stored sequences are centres of cells, each stored once."""
-    N, n, _ = tokens.shape
+def find_cells(network: Network, claim: Any, tokens: Array) -> Cells:
+    """Check that the stored sequences are centres of cells, each stored once; how many there are in all orders."""
+    (N, n, _), number = tokens.shape, claim.numbers
+    radius, low, high = (Fraction(number[name]) for name in ("radius", "low", "high"))
     centres = np.unique(tokens).astype(np.float64)
     gaps = np.diff(centres)
-    exact = [Fraction(float(c)) for c in (centres[0], centres[-1], low, high, radius)]
-    inside = exact[0] - exact[4] >= exact[2] and exact[1] + exact[4] <= exact[3]
-    if not inside or (gaps.size and not gaps.min() * (1 - 2.0**-50) >= 2 * radius) or not low < high:
+    inside = Fraction(float(centres[0])) - radius >= low and Fraction(float(centres[-1])) + radius <= high
+    if not inside or (gaps.size and not gaps.min() * (1 - 2.0**-50) >= 2 * number["radius"]) or not low < high:
         raise Malformed("claim", "the cells around the stored tokens overlap, or leave the box")
-    if n > MOST_TOKENS:
-        raise Malformed("claim", f"sequences of {n} tokens have too many orders; at most {MOST_TOKENS} can be judged")
-    ids = np.searchsorted(centres, tokens).reshape(N, n, -1)
-    ids = np.unique(ids.reshape(N * n, -1), axis=0, return_inverse=True)[1].reshape(N, n)
+    cells = np.searchsorted(centres, tokens).reshape(N * n, -1)
+    ids = np.unique(cells, axis=0, return_inverse=True)[1].reshape(N, n)
     ordered = network.causal or "embedding.positions" in network.tensors
     rows = ids if ordered else np.sort(ids, axis=1)
     if len(np.unique(rows, axis=0)) != N:
         raise Malformed("data", "a sequence of cells is stored twice")
-    orders = [tuple(range(n))] if ordered else list(permutations(range(n)))
-    run, product = np.ones(N, np.int64), np.ones(N, np.int64)
+    every_order = isinstance(claim.target, Program) and not ordered  # nothing is known of its symmetry
+    if isinstance(claim.target, Assumed) and not (ordered or claim.target.symmetric):
+        raise Malformed("claim", "without positions the target must be symmetric")
+    if every_order and n > MOST_TOKENS:
+        raise Malformed("claim", f"{n} tokens have too many orders; at most {MOST_TOKENS} can be judged")
+    product, run = np.ones(N, object), np.ones(N, np.int64)  # whole numbers of any size
     for k in range(1, n if not ordered else 1):  # the product of the factorials of the multiplicities
         run = np.where(rows[:, k] == rows[:, k - 1], run + 1, 1)
-        product *= run
-    different = len(orders) // product  # orders of a stored sequence that differ
-    reach = max(centres[0] - low, high - centres[-1], gaps.max(initial=0.0) / 2) * UP
-    side = 2 * exact[4] / (exact[3] - exact[2])
-    return Cells(orders, different / len(orders), int(different.sum()), side, float(reach))
+        product = product * run
+    different = (1 if ordered else factorial(n)) // product  # orders of a stored sequence that differ
+    orders = list(permutations(range(n))) if every_order else [tuple(range(n))]
+    reach = max(centres[0] - number["low"], number["high"] - centres[-1], gaps.max(initial=0.0) / 2) * UP
+    weight = (different / len(orders)).astype(np.float64) * UP
+    return Cells(orders, weight, int(different.sum()), 2 * radius / (high - low), float(reach))
 
 
 @dataclass(frozen=True)
@@ -98,11 +103,11 @@ class Errors:
     lower: Array
 
 
-def errors(target: Target, cells: Cells, out: Ball, data: Any, scope: str, radius: float) -> Iterator[Errors]:
+def errors(target: Target, cells: Cells, out: Ball, data: Any, radius: float) -> Iterator[Errors]:
     """Bounds on |network - target| for every stored sequence in every order; ``out`` is [N, n, q]."""
     tokens, (N, n, q) = data.tokens.astype(np.float64), out.m.shape
     step = max(1, (1 << 16) // n)
-    for order in cells.orders if isinstance(target, Program) else cells.orders[:1]:
+    for order in cells.orders:
         for start in range(0, N, step):
             rows, at = slice(start, start + step), list(order)
             m, r = out.m[rows][:, at], out.r[rows][:, at]
@@ -113,14 +118,15 @@ def errors(target: Target, cells: Cells, out: Ball, data: Any, scope: str, radiu
             else:
                 known = data.answers[data.which].reshape(N, -1, q)[rows]
                 slack = (target.error + target.lipschitz * radius * UP) * UP
-                low, high = (known - slack) - np.abs(known) * 2.0**-50, (known + slack) + np.abs(known) * 2.0**-50
+                wide = slack + np.abs(known) * 2.0**-50
+                low, high = known - wide, known + wide
             upper = (np.maximum(high - m, m - low) * UP + r) * UP + TINY
             lower = (np.maximum(low - m, m - high) / UP - r) / UP - TINY
             yield Errors(rows, upper.max(axis=2), lower.max(axis=2))
 
 
 def range_of_output(network: Network, A: Arithmetic) -> tuple[Array, Array]:
-    """Bounds on every output, whatever the input: from the last two layers, the first of which reads numbers >= 0."""
+    """Bounds on every output, whatever the input: from the last two layers, which read numbers >= 0."""
     W, V = (layer.weight for layer in network.readout.layers[-2:])
     b, c = (layer.bias for layer in network.readout.layers[-2:])
     if W.ndim != 2 or V.ndim != 2:
@@ -148,19 +154,36 @@ def range_of_target(target: Target, cells: Cells, data: Any, low: float, high: f
     return below.reshape(-1, q).min(axis=0), above.reshape(-1, q).max(axis=0)
 
 
+def judge_everywhere(claim: Any, network: Network) -> tuple[Outcome, str, float]:
+    """The same for sup_error_everywhere, where no input of the box is left out."""
+    number, target = claim.numbers, claim.target
+    if not isinstance(target, Program):
+        return "undecided", "the target is no program", np.inf
+    found = hats.recognise(network.readout.layers)
+    if found is None:
+        return branch.judge(claim, network)
+    bound = hats.judge(network, target, found, number["low"], number["high"], number["bound"], claim.arith)
+    if isinstance(bound, str):
+        return "undecided", bound, np.inf
+    if not bound <= number["bound"]:
+        return "undecided", f"the error may be {bound:.6g}", bound
+    return "proved", f"largest error {bound:.6g} on the whole box", bound
+
+
 def judge(claim: Any, network: Network, data: Any, out: Ball) -> tuple[Outcome, str, float]:
     """Outcome, reason and certified value of a sup_error or lp_error claim; ``out`` are the answers [N, n, q]."""
     number, target, A = claim.numbers, claim.target, claim.arith
     radius, low, high = number["radius"], number["low"], number["high"]
-    cells = find_cells(network, data.tokens, radius, low, high)
-    _fits(target, data, claim.scope, cells, out.m.shape)
+    cells = find_cells(network, claim, data.tokens)
     m = data.tokens[0].size
-    covered = cells.count * (cells.side ** m)  # a share of the box, exact
+    covered = cells.count * (cells.side**m)  # a share of the box, exact
     assumed = ""
     if isinstance(target, Assumed):
-        assumed = f", if the target is {target.lipschitz:.6g}-Lipschitz and its values are within {target.error:.3g}"
+        assumed = (
+            f", if the target is {target.lipschitz:.6g}-Lipschitz and its values are within {target.error:.3g}"
+        )
     worst, power, p, left = 0.0, 0.0, number.get("p", 1.0), 1 - covered
-    for found in errors(target, cells, out, data, claim.scope, radius):
+    for found in errors(target, cells, out, data, radius):
         upper, lower = found.upper.max(axis=1), found.lower.max(axis=1)
         if claim.type == "sup_error" and not (upper <= number["bound"]).all():
             at = int(np.argmax(~(upper <= number["bound"])))
@@ -178,9 +201,8 @@ def judge(claim: Any, network: Network, data: Any, out: Ball) -> tuple[Outcome, 
     f_low, f_high = range_of_target(target, cells, data, low, high)
     y_low, y_high = range_of_output(network, A)
     most = np.maximum(np.maximum(f_high - y_low, y_high - f_low).max() * UP, 0.0)
-    orders = len(cells.orders) if isinstance(target, Assumed) else 1  # one order was looked at for all
-    total = (power * orders * float(cells.side**m) + float(_power(most, p)) * float(left)) * UP * UP
-    if total <= float(_power(np.float64(number["bound"]), p)) / UP / UP:
+    total = (power * float(cells.side**m) + float(_power(most, p)) * float(left)) * UP * UP
+    if total <= float(_power(np.array(number["bound"]), p)) / UP / UP:
         ramps = f"ramps are a share {float(left):.3g} with an error of at most {most:.6g}"
         return "proved", f"mean of the {p:g}-th powers {total:.6g}; {ramps}{assumed}", total
     return "undecided", f"the mean of the {p:g}-th powers of the error may be {total:.6g}", np.inf
@@ -192,13 +214,3 @@ def _power(x: Array, p: float) -> Array:
     for _ in range(int(p) - 1):
         result = result * x
     return result
-
-
-def _fits(target: Target, data: Any, scope: str, cells: Cells, shape: tuple[int, ...]) -> None:
-    _, n, q = shape
-    if isinstance(target, Assumed):
-        if len(cells.orders) > 1 and not target.symmetric:
-            raise Malformed("claim", "without positions the target must be symmetric")
-        return
-    if (target.n, target.d, target.components, target.per) != (n, data.tokens.shape[2], q, scope):
-        raise Malformed("claim", "the target takes or gives other numbers than the network")

@@ -11,6 +11,7 @@ A radius is computed from non-negative numbers; UP covers the rounding of up to 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import factorial
 from typing import Any
 
@@ -51,11 +52,11 @@ class Ball:
     def reshape(self, *shape: int) -> Ball:
         return Ball(self.m.reshape(*shape), self.r.reshape(*shape))
 
-    @property
+    @cached_property
     def low(self) -> Array:
         return np.asarray(np.nextafter(self.m - self.r, -np.inf))
 
-    @property
+    @cached_property
     def high(self) -> Array:
         return np.asarray(np.nextafter(self.m + self.r, np.inf))
 
@@ -77,6 +78,8 @@ def gamma(k: Array | float, u: float) -> Array:
 
 def guarded(r: Array, size: Array, A: Arithmetic) -> Array:
     """Infinite where a value, or a partial sum below ``size``, might overflow; and in place of NaN."""
+    if size.max() * UP < A.big and r.max() < np.inf:
+        return r
     return np.where((size * UP < A.big) & (r < np.inf), r, np.inf)
 
 
@@ -115,8 +118,12 @@ def linear(x: Ball, W: Array, b: Array | float, A: Arithmetic) -> Ball:
     calm = (n * reach * widest + absb.max()) * 8 < A.big and reach < 2.0**40 and model.max() < np.inf
     if not calm:  # rows are looked at one by one: a value may overflow, or is unknown
         reach = (ax + x.r) @ np.ones((n, 1))
-    S = (product(ax, absW) + absb) * inflate
-    r, R = S * (own + model), np.zeros(1)
+    m = product(x.m, W)
+    m += b
+    r, S, R = np.zeros_like(m), np.zeros(1), np.zeros(1)
+    if steps.any() or not calm:
+        S = (product(ax, absW) + absb) * inflate
+        r += S * (own + model)
     if radius != 0:
         R = product(x.r, absW) * inflate
         r += R * (1 + model)
@@ -129,7 +136,7 @@ def linear(x: Ball, W: Array, b: Array | float, A: Arithmetic) -> Ball:
         if small.any():
             loses = loses | (product(small.astype(np.float32), (W != 0).astype(np.float32)) > 0)
     r += np.where(loses, lost, 0.0)
-    return Ball(product(x.m, W) + b, r if calm else guarded(r, (S + R) * np.where(reach < np.inf, 2.0, np.inf), A))
+    return Ball(m, r if calm else guarded(r, (S + R) * np.where(reach < np.inf, 2.0, np.inf), A))
 
 
 def dot(x: Ball, y: Ball, A: Arithmetic, extra: int = 0) -> Ball:
@@ -169,8 +176,11 @@ def add(x: Ball, y: Ball, A: Arithmetic) -> Ball:
 
 def relu(x: Ball) -> Ball:
     """Encloses max(x, 0), which is exact: a ball that is nowhere positive becomes exactly 0."""
-    r = np.maximum(np.minimum(x.m, 0.0) + x.r, 0.0) * UP
-    return Ball(np.maximum(x.m, 0.0), np.where(r < np.inf, r, np.inf))
+    r = np.minimum(x.m, 0.0)
+    r += x.r
+    np.maximum(r, 0.0, out=r)
+    r *= UP
+    return Ball(np.maximum(x.m, 0.0), r if r.max() < np.inf else np.where(r < np.inf, r, np.inf))
 
 
 # ln 2 in two words: k * LN2_HIGH is exact for |k| < 2^15. Taylor coefficients of exp, rounded once.
@@ -212,7 +222,9 @@ def softmax(x: Ball, visible: Array | bool, A: Arithmetic) -> Ball:
     t = m - m.max(axis=-1, keepdims=True)
     p = exp_nonpositive(t)
     p /= p.sum(axis=-1, keepdims=True)
-    largest = radius.max(axis=-1, keepdims=True)
+    largest = radius.max()
+    if not (radius.min() > 0 and largest < 1):
+        largest = radius.max(axis=-1, keepdims=True)
     L = (t if whole else np.where(visible, t, 0.0)) * -(2 * U + 2 * A.roundings * A.u)
     L += radius
     L += 4 * A.roundings * A.u * largest + (2 * EXP_U + A.exp_error)

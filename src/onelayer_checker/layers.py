@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from onelayer_checker.exactness import exact_products
+from onelayer_checker.exactness import exact_products, whole_products
 from onelayer_checker.kernel import Arithmetic, Array, Ball, joined, linear, relu
 
-PART = 1 << 12  # blocks
+PART = 1 << 13  # blocks
 
 
 @dataclass(frozen=True)
@@ -23,29 +24,44 @@ class Layer:
     def inputs(self) -> int:
         return int(self.weight[..., 0].size)
 
+    @cached_property
+    def whole(self) -> float:
+        """The largest weight or bias, if all are whole numbers; otherwise infinity."""
+        parts = (self.weight, self.bias)
+        return float(max(np.abs(a).max() for a in parts)) if all((np.rint(a) == a).all() for a in parts) else np.inf
+
     def apply(self, x: Ball, A: Arithmetic) -> Ball:
         """One product per group, its bias a term of the sum; a full matrix is one group."""
         W = self.weight.reshape(-1, *self.weight.shape[-2:])
         groups, inputs, outputs = W.shape
         split = Ball(*(a.reshape(-1, groups, inputs).swapaxes(0, 1) for a in (x.m, x.r)))
         bias = self.bias.reshape(groups, 1, outputs)
-        y = linear(split, W, bias, A)
-        if (x.r == 0).any():
-            y = Ball(y.m, np.where(exact_products(split, W, bias, A) & np.isfinite(y.r), 0.0, y.r))
+        y = whole_products(split, W, bias, A) if self.whole < np.inf else None
+        if y is None:
+            y = linear(split, W, bias, A)
+            if (x.r == 0).any():
+                y = Ball(y.m, np.where(exact_products(split, W, bias, A) & np.isfinite(y.r), 0.0, y.r))
         return Ball(*(a.swapaxes(0, 1).reshape(len(x.m), -1) for a in (y.m, y.r)))
 
 
 def run_stack(layers: tuple[Layer, ...], x: Ball, A: Arithmetic) -> Ball:
-    """ReLU between the layers. Of a full layer and a block-diagonal one, a few blocks are evaluated at a time."""
-    if len(layers) == 1:
-        return layers[0].apply(x, A)
-    (W, b), (V, c) = ((layer.weight, layer.bias) for layer in layers[:2])
-    if len(layers) == 2 or W.ndim != 2 or V.ndim != 3:
-        return run_stack(layers[1:], relu(layers[0].apply(x, A)), A)
-    _, a, o = V.shape
-    parts = []
+    """ReLU between the layers. Of a full layer and a block-diagonal one, a few blocks are evaluated at a time.
+
+    What of these is exactly zero in every row of x adds nothing, not even a rounding, to the sums of a full layer.
+    """
+    first, *rest = layers
+    if len(rest) < 2 or first.weight.ndim != 2 or rest[0].weight.ndim != 3:
+        y = first.apply(x, A)
+        return run_stack(tuple(rest), relu(y), A) if rest else y
+    V, following = rest[0].weight, rest[1]
+    parts, kept = [], []
     for i in range(0, len(V), PART):
-        k = i + PART
-        y = Layer(W[:, i * a : k * a], b[i * a : k * a]).apply(x, A)
-        parts.append(relu(Layer(V[i:k], c[i * o : k * o]).apply(relu(y), A)))
-    return run_stack(layers[2:], joined(parts), A)
+        units, blocks = (slice(i * k, (i + PART) * k) for k in V.shape[1:])
+        y = relu(Layer(first.weight[:, units], first.bias[units]).apply(x, A))
+        y = relu(Layer(V[i : i + PART], rest[0].bias[blocks]).apply(y, A))
+        on = ((y.m != 0) | (y.r != 0)).any(axis=0) | (following.weight.ndim == 3) | (i == 0)
+        parts.append(y[:, on])
+        kept.append(on)
+    if following.weight.ndim == 2:
+        following = Layer(following.weight[np.concatenate(kept)], following.bias)
+    return run_stack((following, *rest[2:]), joined(parts), A)

@@ -32,7 +32,7 @@ class Network:
         """Balls of t for all tokens [N, n, c], or the last ones [N, 1, c]; tokens are known up to ``radius``."""
         n = tokens.shape[1]
         heads, width, _ = self.tensors["attention.W_Q"].shape
-        step = max(1, BLOCK // (heads * n * (1 if last else n) + n * width))
+        step = max(1, BLOCK // (n * (heads * (1 if last else n) + max(width, self.feedforward.widest))))
         known = self.known(tokens, A)
         for start in range(0, len(tokens), step):
             rows = slice(start, min(start + step, len(tokens)))
@@ -77,6 +77,15 @@ class Network:
 
         What the heads add is one sum over heads and components, in any order.
         """
+        logits, visible, v, h = self.scores(h, n, lengths, A, last)
+        averages = dot(softmax(logits, visible, A), v, A, extra=4)
+        joined = Ball(*(a.swapaxes(1, 2).reshape(len(h.m), -1) for a in (averages.m, averages.r)))
+        return add(h, linear(joined, self.tensors["attention.W_O"].reshape(-1, h.m.shape[1]), 0.0, A), A)
+
+    def scores(
+        self, h: Ball, n: int, lengths: Array, A: Arithmetic, last: bool
+    ) -> tuple[Ball, Array | bool, Ball, Ball]:
+        """Logits [N, head, query, key] and which are visible, values [N, head, token, s], and h at the queries."""
         T, (H, w, s) = self.tensors, self.tensors["attention.W_Q"].shape
         columns = np.concatenate([T[f"attention.W_{name}"].swapaxes(0, 1).reshape(w, -1) for name in "QKV"], axis=1)
         biases = np.concatenate([T.get(f"attention.b_{name}", np.zeros((H, s))).ravel() for name in "QKV"])
@@ -90,9 +99,7 @@ class Network:
             visible = visible & np.tri(n, dtype=bool)
         q, v = (Ball(x.m.swapaxes(1, 2), x.r.swapaxes(1, 2)) for x in (q, v))  # [N, head, token, s]
         logits = dot(q, Ball(k.m.transpose(0, 2, 3, 1), k.r.transpose(0, 2, 3, 1)), A)
-        averages = dot(softmax(logits, visible, A), v, A, extra=4)
-        joined = Ball(*(a.swapaxes(1, 2).reshape(-1, H * s) for a in (averages.m, averages.r)))
-        return add(h, linear(joined, T["attention.W_O"].reshape(H * s, w), 0.0, A), A)
+        return logits, visible, v, h
 
 
 def build(tensors: dict[str, Array], causal: bool = False) -> Network:

@@ -79,9 +79,9 @@ def families(W: Array, b: Array, plain: Array, block: Array) -> tuple[list[tuple
     inside = np.flatnonzero(cell)
     a, z = inside[:-1], inside[1:]
     cut = (z != a + 1) | (block[a] != block[z]) | opens[z]
-    parts = [np.abs(x[x != 0]) for x in (W, b)]
+    parts = [np.abs(x) for x in (W, b)]
     largest = float(max(x.max(initial=1.0) for x in parts))
-    smallest = float(min(x.min(initial=1.0) for x in parts))
+    smallest = float(min(x.min(initial=1.0, where=x != 0) for x in parts))
     listed = []
     for i, j in zip(np.append(inside[:1], z[cut]).tolist(), np.append(a[cut], inside[-1:]).tolist(), strict=True):
         own = [x[i : j + 1] for x in bounds]

@@ -1,10 +1,10 @@
 """Slopes of the network on boxes: T(x) - T(c) = J (x - c) for every x of the box, with J in the enclosure.
 
-Real arithmetic. Between two points a and b: an affine map multiplies differences; relu(u) - relu(v) = s (u - v) with s
-in [0, 1], 1 where neither is negative, 0 where neither is positive; the differences of attention are its derivatives,
+Real arithmetic. Between two points a and b: an affine map multiplies differences; relu(u) - relu(v) = s (u - v)
+with s in [0, 1], 1 where neither is negative, 0 where neither is positive; attention multiplies by its derivatives,
 averaged over the segment between its two inputs, which lies in the (convex) box that encloses them, and a mean of
-matrices lies in whatever interval matrix contains them all. So a difference of the stream is Z (b - a) for one matrix
-Z in an interval matrix, and all later layers multiply the same Z: slopes are kept as Z C + E with C known, |E| <= R.
+matrices lies in whatever interval matrix contains them all. So the stream differs by Z (b - a) for one matrix Z in
+an interval matrix, and all later layers multiply the same Z: slopes are Z C + E with C known and |E| <= R.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WIDEST = 1 << 14
 
 @dataclass(frozen=True)
 class Slopes:
-    """Of T rows: values at the centre [T, q], and Z C + E for slopes, Z [T, m, w], C [T, w, q], |E| <= R [T, m, q]."""
+    """Values [T, q] of T rows at the centre, and slopes Z C + E: Z [T, m, w], C [T, w, q], |E| <= R [T, m, q]."""
 
     value: Ball
     Z: Ball
@@ -96,11 +96,13 @@ def dense(layer: Layer) -> Array:
 
 
 def network_slopes(network: Network, centre: Array, radius: Array) -> Slopes:
-    """Encloses the outputs of all tokens [B n, q] at centres [B, n, d], and slopes there on boxes of radii [B, n, d].
+    """Encloses the outputs of all tokens [B n, q] at centres [B, n, d], and their slopes on boxes of radii [B, n, d].
 
     Variables are token-major: slopes are [B n, n d, ...], those of token k with respect to all tokens.
     """
-    widths = [layer.bias.size for layer in (network.bottleneck, *network.readout.layers, *network.feedforward.layers)]
+    widths = [
+        layer.bias.size for layer in (network.bottleneck, *network.readout.layers, *network.feedforward.layers)
+    ]
     if max(widths) > WIDEST or "embedding.table" in network.tensors:
         raise Malformed("claim", f"slopes are for real tokens and layers of at most {WIDEST} units")
     B, n, d = centre.shape
@@ -178,4 +180,3 @@ def _slopes_of_heads(x: Ball, B: int, n: int, d: int, H: int, s: int) -> Ball:
 
 def _swap(x: Ball, i: int, j: int) -> Ball:
     return Ball(x.m.swapaxes(i, j), x.r.swapaxes(i, j))
-

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from onelayer_checker.exactness import exact_product, exact_rows
-from onelayer_checker.kernel import TINY, UP, Arithmetic, Array, Ball, U, gamma, guarded, relu
+from onelayer_checker.exactness import exact_product, exact_rows, limit
+from onelayer_checker.kernel import TINY, UP, Arithmetic, Array, Ball, U, exact, gamma, guarded, joined, relu
 from onelayer_checker.layers import Layer
 from onelayer_checker.plateaus import Cells, families
 
@@ -43,10 +43,11 @@ class Hots:
             rows.append(following.bias.reshape(blocks, 1, width)[k])
             inside = np.flatnonzero(self.others // size == k)
             balls = [] if rest is None else [(rest[:, [o]], W[k, self.others[o] % size]) for o in inside]
-            parts.append(_sum(len(x.m), rows, balls, A))
-        m, r = (np.concatenate(side, axis=1) for side in ([p.m for p in parts], [p.r for p in parts]))
-        r[np.any([j < 0 for _, j in chosen], axis=0)] = np.inf
-        return Ball(m, r)
+            easy = not balls and len(rows) * following.whole <= limit(A)  # all partial sums are whole numbers
+            parts.append(exact(sum(rows[1:], rows[0])) if easy else _sum(len(x.m), rows, balls, A))
+        out = joined(parts)
+        out.r[np.any([j < 0 for _, j in chosen], axis=0)] = np.inf
+        return out
 
 
 def _sum(T: int, rows: list[Array], balls: list[tuple[Ball, Array]], A: Arithmetic) -> Ball:

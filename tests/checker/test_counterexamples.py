@@ -18,7 +18,8 @@ import onelayer_checker
 from attacks.counterexamples import counterexamples
 from onelayer_checker.__main__ import Options, check
 from onelayer_checker.claims import Claim, Data, Samples, _separated
-from onelayer_checker.kernel import REAL, Ball
+from onelayer_checker.exactness import limit, whole_products
+from onelayer_checker.kernel import ARITHMETICS, REAL, Ball, exact
 
 CASES = {case.name: case for case in counterexamples()}
 SOURCE = Path(onelayer_checker.__file__).parent
@@ -46,7 +47,7 @@ MUTANTS = {
         (
             "layers.py",
             "y = linear(split, W, bias, A)\n",
-            "y = linear(split, W, 0.0, A)\n        " + LATER.format("y", "y", "bias", "bias"),
+            "y = linear(split, W, 0.0, A)\n            " + LATER.format("y", "y", "bias", "bias"),
         )
     ],
     "zero times infinity": [
@@ -60,7 +61,7 @@ MUTANTS = {
     "a subnormal weight in a block": [LOST],
     "a subnormal token in a block": [LOST],
     "a subnormal bias": [BIAS],
-    "a subnormal slope": [("plateaus.py", "min(x.min(initial=1.0) for x in parts)", "parts[1].min(initial=1.0)")],
+    "a subnormal slope": [("plateaus.py", "for x in parts))\n    listed", "for x in parts[1:]))\n    listed")],
     "a subnormal value": [
         ("exactness.py", "        fits = fits & ((row == 0)", "        continue\n        fits = ((row == 0)")
     ],
@@ -71,8 +72,12 @@ MUTANTS = {
     "two terms": [("exactness.py", "one = (terms <= 1)", "one = (terms <= 2)")],
     "a product that rounds": [("exactness.py", "one = (terms <= 1) & (rounds == 0)", "one = terms <= 1")],
     "a product below all floats": [("exactness.py", "4 * (A.tiny + NORMAL)", "4 * A.tiny")],
-    "an average near a whole number": [("exactness.py", "_count(~point | faint, used)", "_count(faint, used)")],
+    "an average near a whole number": [("exactness.py", "_count(~point | (x.m", "_count((x.m")],
     "a row and a bias": [("exactness.py", "fits & ((terms <= 1)", "fits & ((terms <= 2)")],
+    "a row and a bias beyond the mantissa": [
+        ("stack.py", "len(rows) * following.whole <= limit(A)", "following.whole < np.inf"),
+        ("claims.py", "    if not network.readout.hots:\n", "    if True:\n"),  # the dense evaluation would notice
+    ],
     "a unit that is always on": [
         ("plateaus.py", "np.append(at[i : j + 1][slope[i : j + 1] != 0], 0)", "np.zeros(1, np.intp)"),
         ("claims.py", "    if not network.readout.hots:\n", "    if True:\n"),  # the dense evaluation would notice
@@ -118,6 +123,18 @@ def test_without_its_guard_it_would_be(tmp_path, name) -> None:
     environment = os.environ | {"PYTHONPATH": str(tmp_path / "mutant")}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path)
     assert done.stdout.splitlines()[-1:] == ["VERIFIED"], done
+
+
+@pytest.mark.parametrize("A", ARITHMETICS.values(), ids=ARITHMETICS)
+def test_whole_numbers_are_exact_only_below_the_limit(A) -> None:
+    most, ones = limit(A), np.ones((2, 1))
+    taken = whole_products(exact(np.array([[most * 0.75, 3]])), ones, np.full((1, 1), 2.0), A)
+    assert taken.m.tolist() == [[most * 0.75 + 5]]
+    assert taken.r.tolist() == [[0]]
+    for x in ([[most, -1]], [[0.5, 0.5]], [[np.inf, 1]], [[np.nan, 1]]):
+        assert whole_products(exact(np.array(x)), ones, np.zeros((1, 1)), A) is None
+    unknown = Ball(np.ones((1, 2)), np.array([[0, 2.0**-60]]))
+    assert whole_products(unknown, ones, np.zeros((1, 1)), A) is None
 
 
 def test_separation_is_never_overstated() -> None:

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onelayer.constructions.readout import retrieval, table
-from onelayer.constructions.readout.peeling import peel
-from onelayer.constructions.readout.rows import divide
+from onelayer.constructions.readout.cells import cut
+from onelayer.constructions.readout.peeling import peel, solve
+from onelayer.constructions.readout.rows import divide, ordered
 from onelayer.model import Linear
 from onelayer.model.cells import RetrievalSearch, TableSearch, find_retrieval, find_table
 from onelayer.model.forward import apply_stack
@@ -125,6 +126,47 @@ def test_what_cannot_peel_is_reported() -> None:
     assert peel(cell, 3) is None
     rounds = peel(np.array([[0, 1, 2], [0, 3, 2]]), 4)
     assert sum(len(keys) for keys, *_ in rounds) == 2
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 300), st.sampled_from([1, 7, 65_536, 1 << 22]))
+def test_entries_of_what_peels_add_up(seed, M, C) -> None:
+    rng = np.random.default_rng(seed)
+    per_table = M + 2
+    cell = (rng.integers(0, per_table, (M, 3)) + per_table * np.arange(3)).astype(np.int32)
+    wanted = rng.integers(0, C, M).astype(np.int32)
+    entries = solve(cell, 3 * per_table, wanted, C)
+    if entries is None:  # then some keys share every cell of theirs with others
+        left = np.ones(M, bool)
+        while (alone := left & (np.bincount(cell[left].ravel(), minlength=3 * per_table)[cell] == 1).any(1)).any():
+            left &= ~alone
+        assert left.any()
+        return
+    assert 0 <= entries.min() <= entries.max() < C
+    np.testing.assert_array_equal(entries[cell].sum(axis=1) % C, wanted)
+
+
+def test_a_cell_that_too_many_keys_share_does_not_peel() -> None:
+    M = 1 << 19  # counted in float64, this would no longer be exact
+    cell = np.stack([np.zeros(M), 1 + np.arange(M) // 2, 1 + M + np.arange(M) // 2], axis=1).astype(np.int32)
+    assert peel(cell, 2 * M + 1) is None
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 500), st.integers(1, 40), st.sampled_from([1.0, 0.25, 300.0]))
+def test_cells_are_cut_where_no_value_lies(seed, M, cells, step) -> None:
+    z = (np.random.default_rng(seed).integers(-20, 20, M) * step).astype(np.float32)
+    found, index = cut(z, 0, cells, 0.2)
+    assert 1 <= found.count <= cells
+    assert (found.high - found.low <= max(1.0, step)).all()
+    np.testing.assert_array_equal(index, np.searchsorted(found.high, z, side="right"))
+    np.testing.assert_array_equal(index, np.searchsorted(found.low, z, side="left"))
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 200), st.sampled_from([1.0, 0.5, 2.0**40]), st.booleans())
+def test_packed_keys_sort_as_pairs_do(seed, M, step, grouped) -> None:
+    rng = np.random.default_rng(seed)
+    z, group = rng.integers(-9, 9, M) * step, np.sort(rng.integers(0, 5, M))
+    expected = np.lexsort((z, group)) if grouped else np.argsort(z, kind="stable")
+    np.testing.assert_array_equal(ordered(z, group if grouped else None), expected)
 
 
 @pytest.mark.parametrize("M", [20_000])

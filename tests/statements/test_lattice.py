@@ -12,7 +12,7 @@ from onelayer.constructions.contexts import lattice
 from onelayer.constructions.contexts.quantiser import quantise
 from onelayer.constructions.contexts.stream import open_stream
 from onelayer.data.sequences import read_sequences
-from onelayer.model import Transformer
+from onelayer.model import Linear, Transformer
 from onelayer.model.forward import apply_stack, forward
 
 
@@ -21,11 +21,11 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(0)
 
 
-def coordinates(X, lengths=None, *, positions=False, per_sequence=False, seed=0, dtype="float32"):
+def coordinates(X, lengths=None, *, positions=False, per_sequence=False, seed=0, dtype="float32", wide=False):
     """What the network computes for every sample, and what the construction says."""
     sequences = read_sequences(X, lengths)
     stream = open_stream(sequences, np.dtype(dtype), positions)
-    c = lattice.construct(sequences, stream, 6, seed, 0, per_sequence)
+    c = lattice.construct(sequences, stream, 6, seed, 0, per_sequence, wide)
     model = Transformer(c.attention, c.embedding, c.feedforward, (c.bottleneck,), c.channels)
     out = forward(model, sequences.tokens, sequences.lengths)
     valid = sequences.valid()
@@ -36,11 +36,13 @@ def coordinates(X, lengths=None, *, positions=False, per_sequence=False, seed=0,
 @pytest.mark.parametrize("positions", [False, True])
 @pytest.mark.parametrize("per_sequence", [False, True])
 @pytest.mark.parametrize("kind", ["reals", "ids", "ragged reals", "ragged ids"])
-def test_the_network_computes_the_stated_coordinates(rng, kind, per_sequence, positions) -> None:
-    N, n = 200, 7
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("n", [1, 7, 40])
+def test_the_network_computes_the_stated_coordinates(rng, n, wide, kind, per_sequence, positions) -> None:
+    N = 200
     X = rng.integers(0, 30, (N, n)) if "ids" in kind else rng.standard_normal((N, n, 3)).astype(np.float32)
     lengths = rng.integers(1, n + 1, N) if "ragged" in kind else None
-    computed, c = coordinates(X, lengths, positions=positions, per_sequence=per_sequence)
+    computed, c = coordinates(X, lengths, positions=positions, per_sequence=per_sequence, wide=wide)
     assert np.abs(computed - c.coordinates).max() <= c.radius
     assert 4 * c.radius < (1.0 if lengths is None else 1.0 / n)
     if lengths is None:
@@ -82,6 +84,21 @@ def test_steps_are_zero_or_one_on_the_data(seed, T, levels) -> None:
     assert set(np.unique(found)) <= {0.0, 1.0}
     exact = tokens[:, q.component].astype(np.float64) >= q.start + 1.0 / q.slope
     np.testing.assert_array_equal(found == 1.0, exact)
+
+
+@pytest.mark.parametrize(("T", "d", "levels"), [(1, 1, 1), (500, 3, 4), (500, 1, 200), (300, 40, 3)])
+def test_codes_are_looked_up_as_the_layers_compute_them(rng, T, d, levels) -> None:
+    tokens = rng.standard_normal((T, d)).astype(np.float32)
+    q = quantise(tokens, levels, np.dtype("float32"))
+    codes = Linear(*(rng.integers(-999, 999, shape).astype(np.float32) for shape in ((q.count, 5), (5,))))
+    np.testing.assert_array_equal(q.features(tokens, codes), apply_stack((*q.layers(0), codes), tokens))
+
+
+def test_wide_coordinates_take_more_values(rng) -> None:
+    X = rng.standard_normal((3000, 16, 4)).astype(np.float32)
+    (_, even), (_, wide) = (coordinates(X, wide=wide) for wide in (False, True))
+    assert wide.span > 3 * even.span
+    assert wide.radius < 2 * even.radius
 
 
 def test_sequences_too_long_for_the_dtype_are_refused() -> None:

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from onelayer.approximation import staircase
+from onelayer.approximation import interpolation, smooth, staircase
 from onelayer.approximation.model import Approximation
 from onelayer.approximation.plan import Built, Plan, Request
 from onelayer.approximation.prove import bound_of, prove
 from onelayer.certify.certificate import Certificate
 from onelayer.errors import HypothesisError
 from onelayer.ledger import Constant, Ledger
-from onelayer.targets import resolve
+from onelayer.targets import Kind, resolve
 
 __all__ = ["Approximation", "approximate"]
 
 Construction = Literal["auto", "quantise", "published", "continuous", "positional"]
 #: Finer cells are tried this often when the proved bound misses the tolerance that the plan promised.
-REPAIRS = 4
+REPAIRS, FINER = 5, 1.15
 QUICK_SAMPLES = 1 << 16
 
 
@@ -36,7 +37,7 @@ def approximate(
     tolerance: float,
     construction: Construction = "auto",
     lipschitz: float | None = None,
-    kind: str | None = None,
+    kind: Kind | None = None,
     components: int | None = None,
     dtype: DTypeLike = "float32",
     seed: int = 0,
@@ -55,8 +56,8 @@ def approximate(
     seed          same target and seed, same weights
     on_step       called with a line of text at each stage
 
-    Raises HypothesisError before any work if the tolerance is out of reach: with what it would take, and what can be
-    reached.
+    Raises HypothesisError before any work if the tolerance is out of reach: with what it would take, and what can
+    be reached.
     """
     say = on_step or (lambda _: None)
     request = _request(target, n, d, low, high, tolerance, lipschitz, kind, components, dtype, seed, say)
@@ -71,7 +72,7 @@ def _request(
     high: float,
     tolerance: float,
     lipschitz: float | None,
-    kind: str | None,
+    kind: Kind | None,
     components: int | None,
     dtype: DTypeLike,
     seed: int,
@@ -87,26 +88,27 @@ def _request(
     number = np.dtype(dtype)
     if number not in (np.float32, np.float64):
         raise HypothesisError("approximate", "dtype float32 or float64", f"dtype {number}", "Change it.")
-    low, high = (float(number.type(edge)) for edge in (low, high))  # what the model can be asked about
+    low, high = (float(np.asarray(edge, number)) for edge in (low, high))  # what the model can be asked about
     found = resolve(target, n=n, d=d, low=low, high=high, lipschitz=lipschitz, kind=kind, components=components)
     return Request(found, low, high, float(tolerance), number, seed, say)
 
 
 def _choose(request: Request, construction: str) -> tuple[Plan, list[Plan]]:
-    """The plan that was asked for, or the one with the fewest parameters; and all that were compared."""
+    """The plan asked for, or that with the fewest parameters of those with a proof; and all that were compared."""
     if construction not in get_args(Construction):
         known = ", ".join(get_args(Construction))
         raise HypothesisError("approximate", f"a construction among {known}", f"{construction!r}", "Choose one.")
     request.say("planning: how fine the cells must be")
-    compared = [plan(request) for name, plan in PLANS.items() if construction in (name, "auto")]
+    names = AUTOMATIC if construction == "auto" else (construction,)
+    compared = [PLANS[name](request) for name in names]
     reachable = [plan for plan in compared if plan.reachable]
     if not reachable:
         raise _out_of_reach(request, compared)
-    return min(reachable, key=lambda plan: plan.parameters), compared
+    return min(reachable, key=lambda plan: (not plan.provable, plan.parameters)), compared
 
 
 def _out_of_reach(request: Request, compared: list[Plan]) -> HypothesisError:
-    best = min(plan.best for plan in compared)
+    best = min(plan.error for plan in compared)
     return HypothesisError(
         "approximate",
         "a tolerance that this machine can reach",
@@ -121,12 +123,11 @@ def _build(request: Request, plan: Plan, compared: list[Plan]) -> Approximation:
         request.say(f"building {plan}")
         built = BUILDERS[plan.construction](request, plan.levels)
         request.say("asking the checker")
-        certificate = prove(built.transformer, built.tensors, built.entries, lambda *_: None)
-        bound = plan.error if certificate is None else bound_of(certificate, "sup_error", request.dtype.name)
-        if certificate is None or bound <= request.tolerance:
+        certificate = prove(built.transformer, built.tensors, built.entries, request.tolerance, lambda *_: None)
+        bound = np.inf if certificate is None else bound_of(certificate, request.dtype.name)
+        if not built.entries or (certificate is not None and bound <= request.tolerance):
             break
-        finer = int(plan.levels * min(bound / request.tolerance, 2.0))
-        plan = replace(plan, levels=max(plan.levels + 1, finer))
+        plan = replace(plan, levels=max(plan.levels + 1, int(FINER * plan.levels)))
     request.say("trying to break the bound")
     model = Approximation(
         built.transformer,
@@ -159,11 +160,28 @@ def _general(request: Request, plan: Plan, compared: list[Plan]) -> list[Constan
 
 def _budget(built: Built, certificate: Certificate | None, bound: float) -> tuple[Constant, ...]:
     """What the checker found beyond the known parts is the construction's own."""
-    rounding = 0.0 if certificate is None else max(bound - bound_of(certificate, "sup_error", "real"), 0.0)
-    last = Constant("floating_point", rounding, "the bound in floating point, in any order, less that in real numbers")
+    if certificate is None:
+        return (
+            Constant(built.source, np.inf, "nothing is known of the target: measured, not proved"),
+            *built.budget,
+        )
+    rounding = max(bound - bound_of(certificate, "real"), 0.0)
+    meaning = "the bound in floating point, in any order of summation, less that in real numbers"
+    last = Constant("floating_point", rounding, meaning)
     known = sum(float(str(line.value)) for line in (*built.budget, last))
     return (Constant(built.source, max(bound - known, 0.0), built.meaning), *built.budget, last)
 
 
-PLANS: dict[str, Callable[[Request], Plan]] = {"quantise": staircase.plan}
-BUILDERS: dict[str, Callable[[Request, int], Built]] = {"quantise": staircase.build}
+PLANS: dict[str, Callable[[Request], Plan]] = {
+    "quantise": staircase.plan,
+    "published": partial(staircase.plan, distinct=True),
+    "positional": interpolation.plan,
+    "continuous": smooth.plan,
+}
+BUILDERS: dict[str, Callable[[Request, int], Built]] = {
+    "quantise": staircase.build,
+    "published": partial(staircase.build, distinct=True),
+    "positional": interpolation.build,
+    "continuous": smooth.build,
+}
+AUTOMATIC = ("quantise", "positional")

@@ -29,10 +29,11 @@ class Box:
     dtype: np.dtype[Any]
     centres: Array
     radius: float = np.inf
+    distinct: bool = False  # tokens of one sequence must lie in different cells
 
     def admit(self, X: Array) -> Array:
         """The nearest sequences that are allowed, and numbers of the dtype."""
-        low, high = self.low, self.high
+        low, high = np.asarray(self.low), np.asarray(self.high)
         if self.centres.size:
             middles = (self.centres[1:] + self.centres[:-1]) / 2
             near = self.centres[np.searchsorted(middles, X)]
@@ -40,6 +41,14 @@ class Box:
         rounded = np.clip(X, low, high).astype(self.dtype)
         rounded = np.where(rounded < low, np.nextafter(rounded, self.dtype.type(np.inf)), rounded)
         return np.where(rounded > high, np.nextafter(rounded, self.dtype.type(-np.inf)), rounded)
+
+    def holds(self, X: Array) -> Array:
+        """Which of the admitted sequences count, [B]."""
+        if not self.distinct:
+            return np.ones(len(X), bool)
+        cells = np.searchsorted((self.centres[1:] + self.centres[:-1]) / 2, X)
+        same = (cells[:, :, None] == cells[:, None]).all(axis=3)
+        return np.asarray(same.sum(axis=(1, 2)) == self.n)
 
     def draw(self, rng: np.random.Generator, count: int) -> Array:
         """Half of them anywhere, half with components at the ends of cells or equal to each other."""
@@ -58,10 +67,14 @@ class Box:
 def largest_error(error: Error, box: Box, samples: int, seed: int = 0) -> tuple[float, Array]:
     """The largest error found, and where."""
     rng = np.random.default_rng([seed, 11])
+
+    def judged(X: Array) -> Array:
+        return np.where(box.holds(X), error(X), -1.0)
+
     best, where = np.empty(0), np.empty((0, box.n, box.d), box.dtype)
     for start in range(0, samples, BLOCK):
         X = box.draw(rng, min(BLOCK, samples - start))
-        values = np.concatenate([best, error(X)])
+        values = np.concatenate([best, judged(X)])
         X = np.concatenate([where, X])
         keep = np.argsort(-values, kind="stable")[:CLIMBERS]
         best, where = values[keep], X[keep]
@@ -69,7 +82,7 @@ def largest_error(error: Error, box: Box, samples: int, seed: int = 0) -> tuple[
     for _ in range(ROUNDS):
         moved = rng.standard_normal(where.shape) * (rng.random(where.shape) < 0.6)
         tried = box.admit(where.astype(np.float64) + reach * moved)
-        values = error(tried)
+        values = judged(tried)
         better = values > best
         best, where = np.where(better, values, best), np.where(better[:, None, None], tried, where)
         reach = np.where(better[:, None, None], reach, reach * 0.7)

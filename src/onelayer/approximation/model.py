@@ -24,7 +24,7 @@ class Approximation(Memory):
     low: float
     high: float
     budget: Ledger  # where the error comes from; the entries add up to the bound
-    error_bound: float  # on every input of the box, but for a share `left_out` of it
+    error_bound: float  # on every input of the box, but for a share `left_out` of it; infinite if nothing is proved
     left_out: float
     measured_error: float  # the largest that was found by trying to break the bound
     certificate: Certificate | None  # None: nothing is known of the target that a proof could rest on
@@ -35,12 +35,23 @@ class Approximation(Memory):
         """Whether the checker said so, when the model was built; `onelayer verify` asks it again."""
         return self.certificate is not None
 
+    @property
+    def assumes(self) -> str:
+        """What the proof takes for granted of the target; empty if it is enclosed by the checker itself."""
+        entries = () if self.certificate is None else self.certificate.claims
+        if not any("lipschitz" in entry["target"] for entry in entries):
+            return ""
+        symmetric = "" if self.target.kind == "ordered" else f" and {self.target.kind}"
+        return f"the target is {self.target.lipschitz:.6g}-Lipschitz{symmetric}"
+
     def __repr__(self) -> str:
-        standing = "proved" if self.proved else "not proved"
+        standing = (
+            f"error <= {self.error_bound:.4g} (proved{f' if {self.assumes}' if self.assumes else ''}), measured"
+        )
         return (
             f"<Approximation of {self.target.name}: {self.construction}, {self.n_parameters:,} parameters, "
-            f"{self.transformer.dtype}, error <= {self.error_bound:.4g} ({standing}), "
-            f"measured {self.measured_error:.4g}>"
+            f"{self.transformer.dtype}, {standing if self.proved else 'not proved, measured error'} "
+            f"{self.measured_error:.4g}>"
         )
 
     def certify(self) -> Certificate:

@@ -37,22 +37,20 @@ class Plan:
 
     construction: str
     levels: int  # cells along one component
-    error: float  # predicted
+    error: float  # predicted; if it is not reachable, that of the most levels that are
     cells: int
     parameters: int  # expected
     bytes: float  # of memory while it is built and proved
     seconds: float
     reachable: bool
-    best: float  # about the smallest error that this machine can reach
+    provable: bool  # enough is known of the target
     size: str = ""  # in words, where it is not a number of cells
-    provable: bool = True  # whether the checker has a way to prove the error
 
     def __str__(self) -> str:
         size = self.size or f"{self.levels} cells a component, {self.cells:,} in all"
         return (
             f"{self.construction}: {size}, about "
-            f"{self.parameters:,} parameters, {self.bytes / 2**30:.2g} GiB, {self.seconds:.2g} s, "
-            f"error about {self.error:.3g}"
+            f"{self.parameters:,} parameters, {self.bytes / 2**30:.2g} GiB, {self.seconds:.2g} s"
         )
 
 
@@ -73,18 +71,37 @@ class Built:
 
 
 def enough_levels(
-    error: Callable[[int], float], allowed: float, reachable: Callable[[int], bool]
+    error: Callable[[int], float], allowed: float, reachable: Callable[[int], bool], rate: float
 ) -> tuple[int, float]:
-    """About the fewest levels whose error is allowed, and that error; or the first that cannot be reached."""
-    too_few, levels = 1, 2
-    found = error(levels)
-    while found > allowed and reachable(levels):
-        too_few, levels = levels, max(levels + 1, int(levels * min(found / allowed, 4.0)))
+    """About the fewest levels whose error is allowed, and that error, which falls like levels^-rate; or the most
+    that can be reached."""
+    too_few, levels, found = 0, 1, error(1)
+    while found > allowed:
+        wanted = int(levels * min((found / allowed) ** (1 / rate), 4.0) * 1.05)
+        too_few, levels = levels, largest(reachable, levels, max(levels + 1, wanted))
+        if levels == too_few:
+            return levels, found
         found = error(levels)
-    while found <= allowed and levels - too_few > 1 + levels // 32:
+    while levels - too_few > 1 + levels // 32:
         middle = (levels + too_few) // 2
         if (tried := error(middle)) <= allowed:
             levels, found = middle, tried
         else:
             too_few = middle
     return levels, found
+
+
+def extrapolated(levels: int, error: float, allowed: float, rate: float) -> int:
+    """How many levels it would take, if the error went on falling at its rate."""
+    return levels if error <= allowed else int(np.ceil(levels * min(error / allowed, 1e9) ** (1 / rate)))
+
+
+def largest(holds: Callable[[int], bool], low: int, high: int) -> int:
+    """The largest number up to ``high`` for which something holds that holds for ``low`` and all below the first
+    for which it does not."""
+    if holds(high):
+        return high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low

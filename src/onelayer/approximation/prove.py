@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -11,16 +12,24 @@ from numpy.typing import NDArray
 from onelayer.certify.certificate import Certificate
 from onelayer.model import Transformer
 from onelayer.targets import Target
-from onelayer_checker.claims import Judge, Progress, read_claim, read_data
-from onelayer_checker.network import build
+from onelayer_checker import branch, hats
+from onelayer_checker.claims import Claim, Judge, Progress, read_claim, read_data
+from onelayer_checker.functions import MOST_TOKENS
+from onelayer_checker.network import Network, build
+from onelayer_checker.targets import Program
 
 Array = NDArray[Any]
 LARGEST = 2.0**900
+#: How far above the largest error found a bound may be before boxes are halved for it.
+SLACK = 0.15
 
 
 def as_entry(target: Target, value_error: float) -> dict[str, Any] | None:
-    """The target as a certificate names it: a program, or what is assumed of it; None if nothing is known."""
-    if target.program is not None:
+    """The target as a certificate names it: a program, or what is assumed of it; None if nothing is known.
+
+    Of a program the checker looks at all orders of a sequence, or, where there are too many, assumes its symmetry.
+    """
+    if target.program is not None and (target.kind == "ordered" or target.n <= MOST_TOKENS):
         return target.program.to_json()
     if target.lipschitz is None:
         return None
@@ -29,17 +38,25 @@ def as_entry(target: Target, value_error: float) -> dict[str, Any] | None:
 
 
 def prove(
-    transformer: Transformer, tensors: dict[str, Array], entries: tuple[dict[str, Any], ...], progress: Progress
+    transformer: Transformer,
+    tensors: dict[str, Array],
+    entries: tuple[dict[str, Any], ...],
+    tolerance: float,
+    progress: Progress,
 ) -> Certificate | None:
-    """The claims, each with the smallest bound that the checker can prove; None as soon as it proves none, or is asked none."""
+    """The claims, each with the smallest bound that the checker finds; None if it proves or is asked none.
+
+    Claims about the whole box are proved only as far as they must be: within the tolerance.
+    """
     if not entries:
         return None
     network = build({name: np.asarray(array) for name, array in transformer.tensors()})
     judge = Judge(network, read_data(tensors, network), progress)
     claims: list[dict[str, Any]] = []
     verdicts: list[str] = []
-    for i, entry in enumerate(entries):
-        loose = read_claim({**entry, "bound": LARGEST.hex()}, f"claims[{i}]")
+    read = [read_claim({**entry, "bound": LARGEST.hex()}, f"claims[{i}]") for i, entry in enumerate(entries)]
+    for entry, claim, wanted in zip(entries, read, _wanted(network, read, tolerance), strict=True):
+        loose = replace(claim, numbers={**claim.numbers, "bound": wanted})
         verdict = judge.judge(loose)
         if verdict.outcome != "proved":
             return None
@@ -53,7 +70,22 @@ def prove(
     return Certificate(tuple(claims), tensors, tuple(verdicts))
 
 
-def bound_of(certificate: Certificate, kind: str, arith: str) -> float:
-    """The bound of the claim of this kind."""
-    found = [c for c in certificate.claims if (c["type"], c["arith"]) == (kind, arith)]
+def _wanted(network: Network, claims: list[Claim], tolerance: float) -> Iterator[float]:
+    """The bounds that the checker is asked for. Where it halves boxes, about the smallest that it can prove."""
+    real: float | None = None
+    for claim in claims:
+        low, high = claim.numbers["low"], claim.numbers["high"]
+        if claim.type != "sup_error_everywhere":
+            yield LARGEST
+        elif not isinstance(claim.target, Program) or hats.recognise(network.readout.layers) is not None:
+            yield tolerance
+        else:
+            problem = branch.Problem(network, claim.target, low, high)
+            real = branch.smallest_bound(problem, SLACK)[0] if real is None else real
+            yield min(tolerance, (real + problem.rounding(claim.arith)) * (1 + 2.0**-30))
+
+
+def bound_of(certificate: Certificate, arith: str) -> float:
+    """The bound in the sup norm."""
+    found = [c for c in certificate.claims if c["type"].startswith("sup_error") and c["arith"] == arith]
     return float.fromhex(str(found[0]["bound"]))

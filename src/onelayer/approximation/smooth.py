@@ -47,7 +47,6 @@ def plan(request: Request) -> Plan:
         bytes=8.0 * NUMBERS_A_UNIT * units,
         seconds=SECONDS_A_UNIT * units,
         reachable=error <= allowed,
-        best=error / SHARE,
         size=f"{units} units, no cells",
         provable=t.program is not None and t.n * t.d <= PROVABLE,
     )

@@ -1,4 +1,4 @@
-"""`quantise` from a tolerance: how fine the cells must be, what that costs, and the model with what to prove of it."""
+"""`quantise` from a tolerance: how fine the cells, what that costs, and the model with what to prove of it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onelayer.approximation.measure import Box
-from onelayer.approximation.plan import Built, Plan, Request, enough_levels
+from onelayer.approximation.plan import Built, Plan, Request, enough_levels, extrapolated
 from onelayer.approximation.prove import as_entry
 from onelayer.constructions.approximation import quantise
 from onelayer.constructions.approximation.grid import Grid
@@ -28,37 +28,28 @@ BYTES_AN_ANSWER, SECONDS_AN_ANSWER = 600, 2e-5
 
 
 def plan(request: Request, distinct: bool = False) -> Plan:
-    """The fewest levels, up to a few, whose predicted error stays within the tolerance."""
+    """About the fewest levels whose predicted error stays within the tolerance."""
     step = value_step(request.tolerance)
-    allowed = request.tolerance - step / 2
     levels, error = enough_levels(
-        lambda levels: predicted_error(request, levels),
-        allowed,
+        lambda levels: predicted_error(request, levels) + step / 2,
+        request.tolerance,
         lambda levels: answers_of(request, levels) <= MOST_ANSWERS,
+        rate=1,
     )
-    return _plan(request, levels, error + step / 2, distinct)
-
-
-def _plan(request: Request, levels: int, error: float, distinct: bool) -> Plan:
-    grid, answers, q = grid_of(request, levels), answers_of(request, levels), request.target.components
+    wanted = extrapolated(levels, error, request.tolerance, rate=1)
+    # As measured: plateaus for few answers, tables or retrieval for many; and a trapezoid for each cell of a token.
+    grid, answers, q = grid_of(request, wanted), answers_of(request, wanted), request.target.components
     return Plan(
         "published" if distinct else "quantise",
-        levels,
+        wanted,
         error,
         cells=grid.count,
-        parameters=int((0.5 + q) * answers + grid.cells * (2 * grid.d * (grid.d + 2) + 8)),
-        bytes=BYTES_AN_ANSWER * answers,
+        parameters=int(min((7 + q) * answers, 12_000 + (0.5 + q) * answers)) + grid.cells * 4 * (grid.d + 1) ** 2,
+        bytes=float(BYTES_AN_ANSWER * answers),
         seconds=SECONDS_AN_ANSWER * answers,
-        reachable=answers <= MOST_ANSWERS,
-        best=error if answers <= MOST_ANSWERS else predicted_error(request, _most_levels(request)),
+        reachable=wanted == levels,
+        provable=request.target.program is not None or request.target.lipschitz is not None,
     )
-
-
-def _most_levels(request: Request) -> int:
-    levels = 1
-    while answers_of(request, levels + 1) <= MOST_ANSWERS:
-        levels += 1
-    return levels
 
 
 def build(request: Request, levels: int, distinct: bool = False) -> Built:
@@ -82,7 +73,7 @@ def build(request: Request, levels: int, distinct: bool = False) -> Built:
         "largest |target - its value at the centre of a cell|, enclosed on every cell",
         _budget(rounding, left_out),
         made.constants,
-        Box(grid.n, grid.d, grid.low, grid.high, grid.dtype, grid.centres, grid.radius),
+        Box(grid.n, grid.d, grid.low, grid.high, grid.dtype, grid.centres, grid.radius, distinct),
         left_out,
         tensors,
         _entries(request, grid, rounding, left_out),
@@ -107,7 +98,7 @@ def _entries(request: Request, grid: Grid, rounding: float, left_out: float) -> 
     return (
         {"type": "sup_error", "arith": "real", **common, "measure": left_out.hex()},
         {"type": "sup_error", "arith": dtype, **common, "measure": left_out.hex()},
-        {"type": "lp_error", "arith": dtype, **common, "p": 2.0.hex()},
+        {"type": "lp_error", "arith": dtype, **common, "p": (2.0).hex()},
     )
 
 
@@ -153,4 +144,4 @@ def some_sequences(grid: Grid, most: int, seed: int) -> Array:
     cells = rng.integers(0, grid.levels, (most, grid.n, grid.d))
     near = cells[: most // 2]
     near[:, 1:] = np.clip(near[:, :1] + rng.integers(-2, 3, near[:, 1:].shape), 0, grid.levels - 1)
-    return np.ravel_multi_index(tuple(np.moveaxis(cells, 2, 0)), (grid.levels,) * grid.d)
+    return np.asarray(np.ravel_multi_index(tuple(np.moveaxis(cells, 2, 0)), (grid.levels,) * grid.d))

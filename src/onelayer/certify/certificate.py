@@ -33,7 +33,7 @@ FORMAT, TEMPLATE, PROFILE = "onelayer-certificate/1", "one-layer/1", "ieee-any-o
 class Certificate:
     """Claims that the checker could prove when they were written, and the data they are about."""
 
-    claims: tuple[dict[str, str], ...]
+    claims: tuple[dict[str, Any], ...]
     data: dict[str, Array]
     verdicts: tuple[str, ...]  # what the checker said of each claim; the files say it again to whoever asks
     causal: bool = False

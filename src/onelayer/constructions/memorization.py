@@ -166,5 +166,6 @@ def _stored_bits(problem: Problem, distinct: int) -> Constant:
     """Information in the answers: each of M distinct contexts has one of C answers, all alike possible."""
     classes = problem.answers.form.classes
     rows = problem.answers.rows
-    C = len(classes) if classes is not None else len(np.unique(rows, axis=0))
+    axis = 0 if rows.shape[1] > 1 else None  # numbers are sorted many times faster than rows of one number
+    C = len(classes) if classes is not None else len(np.unique(rows, axis=axis))
     return Constant("stored_bits", float(distinct * np.log2(max(C, 1))), f"M log2 C, C = {C} different answers")

@@ -26,7 +26,7 @@ MAX_ATTEMPTS, HOPELESS_AFTER, HOPELESS_MARGIN = 12, 3, 0.05
 #: Small data can afford to look for a wide margin: about this many attention rows are spent on it.
 ROWS_FOR_MARGIN = 1 << 17
 MAX_AUTO_RANK = 6
-LARGE_TABLE = 1 << 18
+LARGE_TABLE, VERY_LARGE_TABLE = 1 << 18, 1 << 21
 #: Up to this many answers float32 tries the published head first; beyond, its ids are too close together.
 SMALL_FOR_FLOAT32 = 512
 
@@ -117,9 +117,14 @@ def routes(problem: Problem) -> Iterator[Route]:
 
 def _lattice_rank(problem: Problem) -> int:
     """A large table needs more coordinates to choose from, or some row is ambiguous along all of them."""
-    tabular = problem.readout == "table" or problem.default is not None
-    more = tabular and len(problem.answers.rows) > LARGE_TABLE
+    more = _tabular(problem) and len(problem.answers.rows) > VERY_LARGE_TABLE
     return lattice.LARGER_RANK if more else lattice.DEFAULT_RANK
+
+
+def _tabular(problem: Problem) -> bool:
+    """Whether a lattice is most likely read off by a table."""
+    reals = problem.readout == "auto" and problem.answers.form.classes is None
+    return problem.readout == "table" or problem.default is not None or reals
 
 
 def _construct(problem: Problem, stream: Stream, route: Route, attempt: int) -> ContextMap:
@@ -127,10 +132,17 @@ def _construct(problem: Problem, stream: Stream, route: Route, attempt: int) -> 
         return rank_one.context_map(problem.sequences, stream, problem.seed, attempt)
     if route.mapping == "temperature":
         return temperature.construct(problem.sequences, stream, route.rank, problem.seed, attempt)
-    others = {"shared_query": shared_query.construct, "lattice": lattice.construct, "averages": averages.construct}
-    construct = others[route.mapping]
-    per_sequence = problem.answers.form.scope == "sequence"
-    return construct(problem.sequences, stream, route.rank, problem.seed, attempt, per_sequence)
+    common = (
+        problem.sequences,
+        stream,
+        route.rank,
+        problem.seed,
+        attempt,
+        problem.answers.form.scope == "sequence",
+    )
+    if route.mapping == "lattice":
+        return lattice.construct(*common, wide=_tabular(problem))
+    return {"shared_query": shared_query.construct, "averages": averages.construct}[route.mapping](*common)
 
 
 def _search_route(problem: Problem, stream: Stream, route: Route, automatic: bool) -> Found:

@@ -140,8 +140,7 @@ def _fits(context: int) -> bool:
 def _summing(n: int) -> Attention:
     """Sums over what a token sees. Its own code needs no more weight than others have: all windows end at one
     place, and keys that lean on the last token would not fill their cells evenly."""
-    attention = summing(DEFAULT_RANK, n, DTYPE, separate=False)
-    return replace(attention, W_V=np.eye(DEFAULT_RANK, dtype=DTYPE)[None], causal=True)
+    return replace(summing(DEFAULT_RANK, n, DTYPE, separate=False), causal=True)
 
 
 def _assemble(windows: TextWindows, draw: Draw, cells: retrieval.Retrieval, seed: int, attempt: int) -> Memory:

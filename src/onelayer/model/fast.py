@@ -14,6 +14,7 @@ import numpy as np
 
 from onelayer.model.cells import find_retrieval, find_table
 from onelayer.model.forward import apply_layer, apply_stack
+from onelayer.model.hats import find_hats
 from onelayer.model.weights import Array, Grouped, Layer, Linear
 
 #: Below this many trapezoids the dense pass is as fast.
@@ -70,7 +71,7 @@ def find_search(layers: tuple[Layer, ...]) -> Callable[[Array], Array] | None:
     """A search that gives what these layers give, or None."""
     clamped = len(layers) > 3 and all(is_reflection(layer) for layer in layers[-2:])
     if not clamped:
-        return find_retrieval(layers) or find_table(layers) or find_plateaus(layers)
+        return find_retrieval(layers) or find_table(layers) or find_plateaus(layers) or find_hats(layers)
     search = find_search(layers[:-2])
     return None if search is None else lambda h: apply_stack(layers[-2:], np.maximum(search(h), 0))
 

@@ -10,8 +10,8 @@ FUNCTIONS = (
         "Proposition 1, universal approximation",
         "kajitsuka2024",
         "published",
-        "FF, one softmax head, FF approximate every continuous permutation-equivariant function with compact support "
-        "in L^p, p < infinity.",
+        "FF, one softmax head, FF approximate every continuous permutation-equivariant function with compact "
+        "support in L^p, p < infinity.",
         ("theorem_2",),
     ),
     Statement(
@@ -19,15 +19,16 @@ FUNCTIONS = (
         "One attention layer and a ReLU layer approximate any continuous sequence-to-sequence map",
         "gumaan2025",
         "published",
-        "As the abstract has it, without positions; `order`, `zero_token` and `narrow_stream` say what must be added.",
+        "As the abstract has it, without positions; `equivariance`, `zero_token` and `narrow_stream` say what must "
+        "be added.",
     ),
     Statement(
         "quantise",
         "A function as a table of cells",
         "",
         "ours",
-        "Proposition 1 with multisets allowed and a computable bound: the variation of f in a cell, and the share of "
-        "the box that lies on ramps.",
+        "Proposition 1 with multisets allowed and a computable bound: the variation of f in a cell, and the share "
+        "of the box that lies on ramps.",
         ("proposition_1", "plateaus", "lattice"),
     ),
     Statement(
@@ -35,17 +36,25 @@ FUNCTIONS = (
         "Gather by position, interpolate on a Kuhn triangulation",
         "",
         "ours",
-        "n heads that read positions and one hat per vertex interpolate any continuous map; the error in the sup norm "
-        "is O(h^2) for smooth ones.",
+        "n heads that read positions and one hat per vertex interpolate any continuous map; the error in the sup "
+        "norm is O(h^2) for smooth ones.",
         ("one_layer_universal",),
+    ),
+    Statement(
+        "approximate",
+        "From a function to one layer",
+        "",
+        "ours",
+        "A continuous function on a box, a tolerance, and the smallest construction whose bound meets it.",
+        ("quantise", "positional"),
     ),
     Statement(
         "continuous",
         "Random heads and one ReLU layer, without a quantiser",
         "",
         "ours",
-        "2nd + 1 random heads and d uniform ones hold (token, multiset) in a continuous stream; ReLU units fitted to "
-        "it by least squares approximate equivariant maps on the whole box; branch and bound proves the error.",
+        "2nd + 1 random heads and d uniform ones hold (token, multiset) in a continuous stream; ReLU units fitted "
+        "to it by least squares approximate equivariant maps on the whole box; branch and bound proves the error.",
         ("temperature_heads",),
     ),
 )

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from onelayer.targets.program import Builder, Node, Program
 from onelayer.targets.target import Target, names, resolve
-from onelayer.targets.zoo import ZOO
+from onelayer.targets.zoo import ZOO, Kind
 
-__all__ = ["ZOO", "Builder", "Node", "Program", "Target", "names", "resolve"]
+__all__ = ["ZOO", "Builder", "Kind", "Node", "Program", "Target", "names", "resolve"]

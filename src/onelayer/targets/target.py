@@ -21,6 +21,7 @@ Function = Callable[[Array], Array]
 #: A text that is one word, perhaps with a number after a colon, is a name; x and x1 are formulas.
 NAME = re.compile(r"(?!(x[0-9]*|y|n|pi)$)[A-Za-z_]\w*(:.*)?")
 KINDS = ("equivariant", "invariant", "ordered")
+BATCHES = "a function from sequences [B, n, d] to values [B, n, q] or [B, q], each from its own sequence"
 #: Sequences on which symmetry and a Lipschitz constant are tried, and what float32 may cost their values.
 TRIED, ROUNDING = 64, 1e-5
 
@@ -86,6 +87,7 @@ def resolve(
     if (found.n, found.d) != (n, d):
         raise HypothesisError("target", f"n={n} and d={d}", f"it is for n={found.n}, d={found.d}", "Build it anew.")
     X = np.random.default_rng(0).uniform(low, high, (2, TRIED, n, d))
+    _check_finite(found.name, X[0], found.evaluate(X[0]))
     _try_symmetry(found, X[0])
     if lipschitz is not None:
         _try_lipschitz(found, X, lipschitz)
@@ -115,7 +117,7 @@ def _named(text: str, n: int, d: int, low: float, high: float) -> Target:
         raise HypothesisError("target", needs, f"the name is {text!r}", f"Write {name!r}.")
     parameter = int(number) if number else named.parameter
     program = named.program(n, d, parameter)
-    constant = _smallest(named.lipschitz(n, low, high, parameter), derived(program, low, high))
+    constant = _smallest(named.lipschitz(n, d, low, high, parameter), derived(program, low, high))
     title = f"{name}:{parameter}" if takes else name
     return _with_program(title, named.kind, program, constant, named.says)
 
@@ -146,6 +148,9 @@ def _of_callable(f: Callable[..., Any], n: int, d: int, low: float, high: float,
         raise HypothesisError("target", needs, f"{name!r} came without", remedy)
     X = np.random.default_rng(0).uniform(low, high, (TRIED, n, d))
     values = _call(f, X, name, kind)
+    if not np.allclose(values[:1], _call(f, X[:1], name, kind), rtol=ROUNDING, atol=ROUNDING, equal_nan=True):
+        found = f"{name!r} gives {X[0].tolist()} other values in a batch than alone"
+        raise _one_by_one(name, found)
     per: Per = "token" if values.ndim == 3 else "sequence"
     if (kind == "equivariant" and per == "sequence") or (kind == "invariant" and per == "token"):
         needs = f"values of shape [B, {'n, q' if kind == 'equivariant' else 'q'}], if it is {kind}"
@@ -170,21 +175,27 @@ def _call(f: Callable[..., Any], X: Array, name: str, kind: Kind) -> Array:
     fits = values.ndim in (2, 3) and values.shape[: values.ndim - 1] == X.shape[: values.ndim - 1]
     if not fits or 0 in values.shape[1:]:
         raise _misfit(f, X, name, f"{name!r} turns shape {list(X.shape)} into {list(values.shape)}")
-    if not np.isfinite(values).all():
-        at = X[int(np.argmax(~np.isfinite(values.reshape(len(X), -1)).all(axis=1)))].tolist()
-        raise HypothesisError("target", "finite values on the box", f"{name!r} has none at {at}", "Shrink the box.")
     return values
+
+
+def _check_finite(name: str, X: Array, values: Array) -> None:
+    finite = np.isfinite(values.reshape(len(X), -1)).all(axis=1)
+    if not finite.all():
+        found = f"{name!r} has none at {X[int(np.argmin(finite))].tolist()}"
+        raise HypothesisError("target", "finite values on the box", found, "Shrink or move the box.")
 
 
 def _misfit(f: Callable[..., Any], X: Array, name: str, found: str) -> HypothesisError:
     """Say so if the function takes one sequence only: that is easily mended."""
-    needs = "a function from sequences [B, n, d] to values [B, n, q] or [B, q]"
     try:
         single = np.shape(f(X[0]))
     except Exception:
-        return HypothesisError("target", needs, found, "Let it take a batch of sequences.")
-    found += f"; a single sequence {list(X.shape[1:])} it turns into {list(single)}"
-    return HypothesisError("target", needs, found, f"Pass lambda X: np.stack([{name}(x) for x in X]).")
+        return HypothesisError("target", BATCHES, found, "Let it take a batch of sequences.")
+    return _one_by_one(name, f"{found}; a single sequence {list(X.shape[1:])} it turns into {list(single)}")
+
+
+def _one_by_one(name: str, found: str) -> HypothesisError:
+    return HypothesisError("target", BATCHES, found, f"Pass lambda X: np.stack([{name}(x) for x in X]).")
 
 
 def _asymmetry(target: Target, X: Array) -> str:

@@ -32,7 +32,7 @@ STATEMENT = CATALOGUE["continuous"]
 Array = NDArray[Any]
 Values = Callable[[Array], Array]
 
-#: How sharp the heads are, in units of the box: the first whose error, with few units, is within a factor of the best.
+#: How sharp the heads are, in units of the box: the first whose error, with few units, is near that of the best.
 SCALES, SCALE_UNITS, WORTH = (1.0, 4.0, 16.0), 32, 2.0
 #: Samples that a fit sees, and fresh ones on which its error is measured.
 SAMPLES, FRESH = 4000, 16_000

@@ -71,7 +71,7 @@ class Grid:
     @property
     def cells(self) -> int:
         """V, cells of a token."""
-        return self.levels**self.d
+        return int(self.levels**self.d)
 
     @property
     def count(self) -> int:

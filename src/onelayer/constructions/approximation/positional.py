@@ -1,14 +1,14 @@
 """Gather by position, then interpolate: the attention-first statement of 2507.10581, repaired.
 
-Statement  heads that read only positions copy the tokens of a sequence side by side into spare channels; a ReLU stack
-           of one hat per vertex of a Kuhn triangulation interpolates f linearly on each simplex.
-Gives      a continuous model with |model - f| = O(h^2) for smooth f and O(h) for Lipschitz f, on the whole box; maps
-           that are not equivariant as well.
+Statement  heads that read only positions copy the tokens of a sequence side by side into spare channels; a ReLU
+           stack of one hat per vertex of a Kuhn triangulation interpolates f linearly on each simplex.
+Gives      a continuous model with |model - f| = O(h^2) for smooth f and O(h) for Lipschitz f, on the whole box;
+           maps that are not equivariant as well.
 Rests on   softmax weights that are 0 but for one key (logits 1024 apart); the hat of a vertex v,
            relu(1 - max_i(z_i)_+ - max_i(-z_i)_+) with z = (x - v)/h, and max(a, b) = a + relu(b - a) for a, b >= 0.
 Why        a staircase has error h/2 times the slope; interpolation has none to first order.
-Differs    the source claims any continuous map without positions, which is false (order); here n heads, positions and
-           n d spare channels are part of the architecture, and the error has a rate.
+Differs    the source claims any continuous map without positions, which is false (order); here n heads, positions
+           and n d spare channels are part of the architecture, and the error has a rate.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class Lattice:
 
     @property
     def spacing(self) -> float:
-        """H, in coordinates: a whole number, large enough that the cells cover the box."""
-        return float(np.ceil((self.high - self.origin) * self.scale / self.levels))
+        """H, in coordinates: a whole number, large enough that the cells cover the box and a step more."""
+        return float(np.ceil(((self.high - self.origin) * self.scale + 1.0) / self.levels))
 
     @property
     def width(self) -> float:
@@ -80,6 +80,21 @@ class Lattice:
         """[count, n, d] where f is asked for its values: the vertices, moved into the box where they stick out."""
         x = self.origin + self.width * self.vertices()
         return np.clip(x, self.low, self.high).reshape(-1, self.n, self.d)
+
+
+def interpolate(values: Array, lattice: Lattice, X: Array) -> Array:
+    """Values [V, K] at the vertices, interpolated at sequences [B, n, d]: what the hats compute, by sorting."""
+    z = (np.asarray(X, np.float64).reshape(len(X), -1) - lattice.origin) / lattice.width
+    cell = np.clip(np.floor(z), 0, lattice.levels - 1).astype(np.int64)
+    order = np.argsort(cell - z, axis=1, kind="stable")  # the largest remainder first
+    strides = (lattice.levels + 1) ** np.arange(lattice.m - 1, -1, -1)
+    at, share = cell @ strides, np.take_along_axis(z - cell, order, axis=1)
+    share = np.concatenate([np.ones((len(X), 1)), share, np.zeros((len(X), 1))], axis=1)
+    total = (share[:, 0] - share[:, 1])[:, None] * values[at]
+    for i in range(lattice.m):
+        at = at + strides[order[:, i]]
+        total += (share[:, i + 1] - share[:, i + 2])[:, None] * values[at]
+    return np.asarray(total)
 
 
 @dataclass(frozen=True)
@@ -137,9 +152,10 @@ def gather(lattice: Lattice, cyclic: bool, gated: bool) -> tuple[Embedding, Atte
         weight[d : d + n, m:] = np.eye(n)
     names = [f"x{i}" for i in range(d)] + [f"place{j}" for j in range(n)]
     names += [f"token{'+' if cyclic else ''}{r}.{i}" for r in range(n) for i in range(d)]
+    W_Q, W_K, W_V, W_O = (W.astype(dtype) for W in (W_Q, W_K, W_V, W_O))
     return (
         Embedding(lift=lift.astype(dtype), positions=places.astype(dtype)),
-        Attention(*(W.astype(dtype) for W in (W_Q, W_K, W_V, W_O))),
+        Attention(W_Q, W_K, W_V, W_O),
         Linear(weight.astype(dtype), bias.astype(dtype)),
         tuple(names),
     )

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onelayer.constructions.approximation.grid import Grid
-from onelayer.constructions.problem import Options, read_problem
+from onelayer.constructions.problem import Mapping, Options, read_problem
 from onelayer.constructions.readout.plateaus import trapezoids
 from onelayer.constructions.search import Found, search
 from onelayer.data.answers import AnswerForm, Scope
@@ -56,19 +56,24 @@ def construct(
     seed: int = 0,
     on_step: Step | None = None,
 ) -> Staircase:
-    """``values`` of the centres [N, n, d], rounded to multiples of ``step``, a power of two; ``distinct`` leaves out
-    the sequences with repeated cells, as the paper does."""
+    """``values`` of the centres [N, n, d], rounded to multiples of ``step``, a power of two.
+
+    ``distinct`` leaves out the sequences with repeated cells and takes a softmax head without biases, as the paper
+    does.
+    """
     cells = grid.sequences()
     if distinct:
         cells = cells[(np.diff(np.sort(cells, axis=1), axis=1) > 0).all(axis=1)]
     answers = np.rint(values(grid.tokens[cells]) / step) * step + 0.0
-    options = Options(dtype=grid.dtype, scope=scope, positions=grid.ordered, seed=seed)
+    mapping: Mapping = "temperature" if distinct else "auto"
+    options = Options(dtype=grid.dtype, scope=scope, positions=grid.ordered, seed=seed, mapping=mapping)
     problem, found = search(read_problem(cells, answers, options), on_step)
     flat = answers.reshape(-1, answers.shape[-1])
     fitted = found.fit.readout
-    assert fitted is not None and problem.sequences.vocabulary is not None
+    assert fitted is not None
+    assert problem.sequences.vocabulary is not None
     place = {cell: i for i, cell in enumerate(problem.sequences.vocabulary)}
-    rows = np.array([place.get(i, 0) for i in range(grid.cells)])  # a lone cell may be in no sequence of distinct ones
+    rows = np.array([place[i] for i in range(grid.cells)])
     embedding, feedforward = _before(grid, found, rows)
     transformer = Transformer(
         attention=found.context_map.attention,
@@ -78,16 +83,16 @@ def construct(
         channels=found.context_map.channels,
     )
     form = AnswerForm(scope, None, answers.shape[-1], False)
-    return Staircase(transformer, form, grid, cells, answers, _constants(grid, found, step))
+    return Staircase(transformer, form, grid, cells, answers, _constants(grid, len(cells), found, step))
 
 
-def _constants(grid: Grid, found: Found, step: float) -> tuple[Constant, ...]:
+def _constants(grid: Grid, stored: int, found: Found, step: float) -> tuple[Constant, ...]:
     assert found.fit.readout is not None
     return (
         Constant("levels", grid.levels, "D, cells of a component"),
         Constant("cell", grid.width, "h, the width of a cell"),
         Constant("ramp", 2 * grid.margin, "what is left out around an edge"),
-        Constant("sequences", grid.count, "sequences of cells, as multisets unless order matters"),
+        Constant("sequences", stored, "sequences of cells, as multisets unless order matters"),
         Constant("mapping", found.route.mapping, found.route.why),
         Constant("readout", found.fit.readout.kind, found.fit.readout.compared or "asked for"),
         Constant("rank", int(found.route.rank), "size of the one head"),
@@ -98,15 +103,17 @@ def _constants(grid: Grid, found: Found, step: float) -> tuple[Constant, ...]:
 
 def _before(grid: Grid, found: Found, rows: Array) -> tuple[Embedding | None, tuple[Layer, ...]]:
     """What looks a token up: cells, one of which is on, and the row of the memoriser's token table for it."""
-    assert found.context_map.embedding is not None and found.context_map.embedding.table is not None
-    table, places = found.context_map.embedding.table[rows], found.context_map.embedding.positions
-    units, group = cells_of(grid, carried=0 if places is None else 1)
+    looked_up = found.context_map.embedding
+    assert looked_up is not None
+    assert looked_up.table is not None
+    table, places = looked_up.table[rows], looked_up.positions
+    units, group = cells_of(grid, carried=0 if places is None else grid.n)
     embedding = None
-    if places is not None:  # they are multiples of the place: it is carried along as one more channel
-        table = np.concatenate([table, (places[1] - places[0])[None]])
-        lift, at = np.eye(grid.d, grid.d + 1, dtype=grid.dtype), np.zeros((grid.n, grid.d + 1), grid.dtype)
-        at[:, grid.d] = np.arange(grid.n)
-        embedding = Embedding(lift=lift, positions=at)
+    if places is not None:  # a one-hot of the place is carried along, and looked up as well
+        table = np.concatenate([table, places])
+        lift, at = np.eye(grid.d, grid.d + grid.n), np.zeros((grid.n, grid.d + grid.n))
+        at[:, grid.d :] = np.eye(grid.n)
+        embedding = Embedding(lift=lift.astype(grid.dtype), positions=at.astype(grid.dtype))
     later = found.context_map.feedforward
     look_up = Linear(table, np.zeros(table.shape[1], table.dtype))
     if later:

@@ -39,6 +39,8 @@ DEFAULT_RANK, LARGER_RANK = 6, 10
 SHARE = 0.3
 MOST_BITS, FEWEST_BITS = 14, 3
 ATTEMPTS = 6
+#: A wide own weight is at most c n (n + 12) over this: rounding it adds about half to the error of the average.
+OWN_SHARE = 18.0
 #: Sums are added to the codes of so many bytes at a time, which stay in cache.
 ADDED_BYTES = 1 << 18
 
@@ -54,18 +56,26 @@ class Codes:
 
 
 def construct(
-    sequences: Sequences, stream: Stream, rank: int, seed: int, attempt: int, per_sequence: bool = False
+    sequences: Sequences,
+    stream: Stream,
+    rank: int,
+    seed: int,
+    attempt: int,
+    per_sequence: bool = False,
+    wide: bool = False,
 ) -> ContextMap:
-    """The attempt-th draw of codes; each later attempt quantises real tokens twice as finely."""
+    """The attempt-th draw of codes; each later attempt quantises real tokens more finely. ``wide`` coordinates take
+    several times as many values, but those of a frequent token lie close together."""
     rng = np.random.default_rng([seed, rank, attempt, 5])
     dtype, n = stream.dtype, sequences.n
     weight_of_sum = 1.0 if stream.positions or per_sequence else 3.0  # see `summing`
     bits = code_bits(n, dtype, sequences.lengths is not None, 4.0 if stream.positions else weight_of_sum)
+    own = own_weight(n, weight_of_sum if wide and sequences.lengths is None else 0.0)  # else, lengths do it
     if isinstance(stream, RealStream):
-        codes = _codes_of_reals(sequences, stream, rank, bits, attempt, rng)
+        codes = _codes_of_reals(sequences, stream, rank, bits, own, attempt, rng)
     else:
-        codes = _codes_of_ids(sequences, stream, rank, bits, rng)
-    layers, own = codes.layers, own_weight(n)
+        codes = _codes_of_ids(sequences, stream, rank, bits, own, rng)
+    layers = codes.layers
     if per_sequence:  # the token's own code must not show: contexts get channels of their own
         layers = (*layers[:-1], _widened(layers[-1])) if layers else (_widened(_identity(rank, dtype)),)
     coordinates, largest = _coordinates(sequences, codes.values, own, weight_of_sum, per_sequence)
@@ -81,7 +91,7 @@ def construct(
     return ContextMap(
         codes.embedding,
         layers,
-        summing(rank, n, dtype, separate=per_sequence, weight=weight_of_sum),
+        summing(rank, n, dtype, separate=per_sequence, own=own, weight=weight_of_sum),
         Linear(weight, offset.astype(dtype)),
         tuple(names),
         coordinates,
@@ -116,16 +126,22 @@ def code_bits(n: int, dtype: np.dtype[Any], ragged: bool, mixing: float) -> int:
     return min(bits, MOST_BITS)
 
 
-def own_weight(n: int) -> float:
-    """a, a power of two near 2 sqrt(n): a token's own code is then about as widely spread as c sums of n codes."""
-    return float(np.exp2(np.round(np.log2(n) / 2) + 1))
+def own_weight(n: int, wide: float = 0.0) -> float:
+    """a, a power of two near 2 sqrt(n): a token's own code is then about as widely spread as c sums of n codes.
+
+    Or, with c given as ``wide``, as large as leaves most of the rounding error of a coordinate to its average.
+    """
+    even = np.exp2(np.round(np.log2(n) / 2) + 1)
+    return float(max(even, np.exp2(np.floor(np.log2(wide * n * (n + 12) / OWN_SHARE))) if wide else 0.0))
 
 
 def spacing(sequences: Sequences) -> float:
     return 1.0 if sequences.lengths is None else 1.0 / sequences.n
 
 
-def summing(rank: int, n: int, dtype: np.dtype[Any], separate: bool, weight: float = 1.0) -> Attention:
+def summing(
+    rank: int, n: int, dtype: np.dtype[Any], separate: bool, own: float = 1.0, weight: float = 1.0
+) -> Attention:
     """Zero query and key: every weight is 1/n, and W_O = c n makes a sum of it.
 
     Without positions c = 3 is needed: a/c is then no whole number, as no exchange of tokens may make up for a
@@ -134,7 +150,7 @@ def summing(rank: int, n: int, dtype: np.dtype[Any], separate: bool, weight: flo
     width = 2 * rank if separate else rank
     W_Q, W_K, W_V = (np.zeros((1, width, rank), dtype) for _ in range(3))
     W_O = np.zeros((1, rank, width), dtype)
-    W_V[0, :rank], W_O[0, :, -rank:] = np.eye(rank) / own_weight(n), weight * n * np.eye(rank)
+    W_V[0, :rank], W_O[0, :, -rank:] = np.eye(rank) / own, weight * n * np.eye(rank)
     return Attention(W_Q, W_K, W_V, W_O)
 
 
@@ -170,14 +186,14 @@ def _coordinates(
 
 
 def _codes_of_ids(
-    sequences: Sequences, stream: TokenStream, rank: int, bits: int, rng: np.random.Generator
+    sequences: Sequences, stream: TokenStream, rank: int, bits: int, own: float, rng: np.random.Generator
 ) -> Codes:
     """A table of random codes, centred; with positions they are non-negative until the gates are passed."""
     table = rng.integers(0, 1 << bits, (stream.vocabulary, rank)).astype(stream.dtype)
     if not stream.positions:
-        table = (table - (1 << (bits - 1))) * stream.dtype.type(own_weight(sequences.n))
+        table = (table - (1 << (bits - 1))) * stream.dtype.type(own)
         return Codes(Embedding(table=table), (), table[stream.ids], stream.vocabulary)
-    places = draw_places(sequences.n, table.max(axis=0), own_weight(sequences.n), stream.dtype, rng)
+    places = draw_places(sequences.n, table.max(axis=0), own, stream.dtype, rng)
     at = np.zeros((sequences.n, rank), stream.dtype)
     at[:, 0] = places.spacing * np.arange(sequences.n)
     values = np.empty((*stream.ids.shape, rank), stream.dtype)
@@ -187,7 +203,13 @@ def _codes_of_ids(
 
 
 def _codes_of_reals(
-    sequences: Sequences, stream: RealStream, rank: int, bits: int, attempt: int, rng: np.random.Generator
+    sequences: Sequences,
+    stream: RealStream,
+    rank: int,
+    bits: int,
+    own: float,
+    attempt: int,
+    rng: np.random.Generator,
 ) -> Codes:
     """Steps at quantiles of each component, and a random code per step, scaled so that sums have ``bits`` bits."""
     N, n, d = stream.tokens.shape
@@ -199,8 +221,8 @@ def _codes_of_reals(
     centre = trial.mean(axis=0)
     spread = np.abs(trial - centre).max(axis=0)
     scale = np.where(spread > 0, 0.45 * 2.0**bits / np.where(spread > 0, spread, 1.0), 0.0)
-    own = 1.0 if stream.positions else own_weight(n)  # with positions, their layers put it in
-    layer = _linear(own * np.rint(steps * scale), -own * np.rint(centre * scale), dtype)
+    factor = 1.0 if stream.positions else own  # with positions, their layers put it in
+    layer = _linear(factor * np.rint(steps * scale), -factor * np.rint(centre * scale), dtype)
     raw = quantiser.features(flat, layer)
     embedding = Embedding(lift=np.eye(d, dtype=dtype), bias=(-stream.centre).astype(dtype))
     if not stream.positions:
@@ -209,7 +231,7 @@ def _codes_of_reals(
     low = (raw if valid is None else raw[valid.ravel()]).min(axis=0)
     raw -= low
     top = (raw if valid is None else raw[valid.ravel()]).max(axis=0)
-    places = draw_places(n, top, own_weight(n), dtype, rng)
+    places = draw_places(n, top, own, dtype, rng)
     lift, at = np.eye(d, d + 1, dtype=dtype), np.zeros((n, d + 1), dtype)
     at[:, d] = np.arange(n)
     bias = None if not stream.centre.any() else np.append(-stream.centre, 0.0).astype(dtype)

@@ -35,7 +35,8 @@ class Cells:
 def cut(z: Array, coordinate: int, cells: int, least: float) -> tuple[Cells, Array]:
     """About equally filled cells of the values z, cut in gaps wider than ``least``; and the cell of each value."""
     low = z.min()
-    steps = (z - low).astype(np.int32) if z.max() - low < WIDEST * len(z) else np.empty(0, np.int32)
+    narrow = z.max() - low < min(WIDEST * len(z), 1 << 31)
+    steps = (z - low).astype(np.int32) if narrow else np.empty(0, np.int32)
     if least < 1 and np.array_equal(steps + low, z):
         return _cut_whole(steps, int(low), coordinate, cells)
     found = _cut_wide(np.sort(z), coordinate, cells, least)

@@ -14,6 +14,8 @@ Array = NDArray[Any]
 
 #: Gaps of this many radii leave room for rounding on either side of a step.
 GAP_IN_RADII = 2.8
+#: Bits of a packed key, but for its sign.
+WORD = 63
 
 
 @dataclass(frozen=True)
@@ -32,68 +34,85 @@ class Rows:
 def divide(keys: Array, values: Array, size: int, radius: float, merge: bool) -> Rows | None:
     """Rows of at most ``size`` keys where gaps allow; ``merge``: neighbours with equal answers may be close."""
     M, c = keys.shape
-    by_row = np.argsort(keys[:, 0], kind="stable")
+    by_row = ordered(keys[:, 0])
     z0 = keys[by_row, 0]
     allowed = np.flatnonzero(np.diff(z0) > GAP_IN_RADII * radius) + 1  # a row may begin at these places
     starts = _starts(allowed, M, size)
-    candidates = [0] if c == 1 else list(range(1, c))
-    chosen = np.zeros(M, np.intp)  # by the place where a row begins
-    order = np.empty(M, np.intp)
-    pending = np.ones(M, bool)
-    while pending.any():
-        row_start = starts[np.searchsorted(starts, np.arange(M), side="right") - 1]
-        bad = np.unique(row_start[pending])
-        for i in candidates:
-            places = np.flatnonzero(pending)
-            done, sorted_places = _along(keys, values, by_row, row_start, places, i, radius, merge)
-            good = ~np.isin(row_start[sorted_places], done)
-            order[places[good]] = by_row[sorted_places[good]]  # both are grouped by row, in the same order of rows
-            chosen[np.setdiff1d(bad, done)] = i
-            pending[places[good]] = False
-            bad = done
-            if not bad.size:
+    chosen = np.full(M, -1)  # the coordinate of a row, by the place where it begins
+    order, z = np.empty(M, np.intp), np.empty(M)
+    while True:
+        row = np.repeat(np.arange(len(starts)), np.diff(starts, append=M))
+        for i in [0] if c == 1 else range(1, c):
+            pending = chosen[starts] < 0
+            places = np.flatnonzero(pending[row])
+            found, along, ambiguous = _along(keys, values, by_row, row, places, i, radius, merge)
+            good = pending & ~ambiguous
+            kept = good[row[places]]
+            order[places[kept]], z[places[kept]] = found[kept], along[kept]  # grouped by row, as the places are
+            chosen[starts[good]] = i
+            if not ambiguous.any():
                 break
-        if bad.size:
-            starts_next = _split(starts, bad, allowed, M)
-            if starts_next is None:
-                return None
-            starts = starts_next
-    row = np.searchsorted(starts, np.arange(M), side="right") - 1
-    coordinate = chosen[starts]
+        if not ambiguous.any():
+            break
+        finer = _split(starts, starts[ambiguous], allowed, M)
+        if finer is None:
+            return None
+        starts = finer
     cells = Cells(0, *narrowed(z0[starts[1:] - 1], z0[starts[1:]]))
-    return Rows(cells, coordinate, order, row, keys[order, coordinate[row]].astype(np.float64))
+    return Rows(cells, chosen[starts], order, row, z)
+
+
+def ordered(z: Array, group: Array | None = None) -> Array:
+    """What sorts z, or z within groups, stably.
+
+    Whole numbers are packed together with their places: sorting those is several times faster than `argsort`.
+    """
+    low = z.min()
+    span = int(z.max() - low) + 1
+    groups = 1 if group is None else int(group.max()) + 1
+    bits = len(z).bit_length()
+    if (groups * span).bit_length() + bits < WORD:
+        packed = (z - low).astype(np.int64)
+        if np.array_equal(packed + low, z):
+            packed += 0 if group is None else group * span
+            packed <<= bits
+            packed += np.arange(len(z))
+            packed.sort()
+            return np.asarray(packed & ((1 << bits) - 1))
+    if group is None:
+        return np.argsort(z, kind="stable")
+    width = float(np.exp2(np.ceil(np.log2(span + 1.0))))
+    return np.argsort(group * width + (z - low), kind="stable")  # a lexicographic sort is much slower
 
 
 def _starts(allowed: Array, M: int, size: int) -> Array:
     """First places of rows, each as long as fits."""
-    starts = [0]
-    while starts[-1] + size < M:
-        at = int(np.searchsorted(allowed, starts[-1] + size, side="right")) - 1
-        if at < 0 or allowed[at] <= starts[-1]:  # the first gap comes only later
-            at += 1
-            if at >= len(allowed):
-                break
-        starts.append(int(allowed[at]))
-    return np.array(starts)
+    places = np.concatenate([[0], allowed])
+    reached = np.searchsorted(places, places + size, side="right") - 1
+    following = np.maximum(reached, np.arange(len(places)) + 1).tolist()  # where the first gap comes only later
+    at, starts = 0, [0]
+    while places[at] + size < M and following[at] < len(places):
+        at = following[at]
+        starts.append(at)
+    return np.asarray(places[starts])
 
 
 def _along(
-    keys: Array, values: Array, by_row: Array, row_start: Array, places: Array, i: int, radius: float, merge: bool
-) -> tuple[Array, Array]:
-    """Sort the keys of the rows at ``places`` along coordinate i: (starts of ambiguous rows, sorted places)."""
-    z = keys[by_row[places], i].astype(np.float64)
-    if i:  # one sort of a packed key is much faster than a lexicographic one
-        low = z.min()
-        span = float(np.exp2(np.ceil(np.log2(z.max() - low + 1.0))))
-        order = np.argsort(row_start[places] * span + (z - low), kind="stable")
-        places, z = places[order], z[order]
-    same_row = np.diff(row_start[places]) == 0
-    close = same_row & (np.diff(z) <= GAP_IN_RADII * radius)
+    keys: Array, values: Array, by_row: Array, row: Array, places: Array, i: int, radius: float, merge: bool
+) -> tuple[Array, Array, Array]:
+    """The keys of the rows at ``places`` sorted along coordinate i, what it is there, and the ambiguous rows."""
+    found, rows = by_row[places], row[places]
+    z = keys[found, i].astype(np.float64)
+    if i:
+        order = ordered(z, rows)
+        found, z = found[order], z[order]
+    close = (np.diff(rows) == 0) & (np.diff(z) <= GAP_IN_RADII * radius)  # sorting stays within rows
+    at = np.flatnonzero(close)
     if merge:
-        at = np.flatnonzero(close)
-        a, b = values[by_row[places[at]]], values[by_row[places[at + 1]]]
-        close[at] = (a != b).any(axis=1)
-    return np.unique(row_start[places[1:][close]]), places
+        at = at[(values[found[at]] != values[found[at + 1]]).any(axis=1)]
+    ambiguous = np.zeros(int(row[-1]) + 1, bool)
+    ambiguous[rows[at]] = True
+    return found, z, ambiguous
 
 
 def _split(starts: Array, bad: Array, allowed: Array, M: int) -> Array | None:

@@ -46,7 +46,7 @@ def construct(
     rows = divide(keys, values, row_size(M, c, values.shape[1], default is not None), radius, default is None)
     if rows is None:
         return None
-    columns = _Columns.of(rows, keys, values, radius, default is not None)
+    columns = _Columns.of(rows, keys, values, radius, default is not None, dtype)
     select, inputs, carried = _selection(rows, keys, dtype)
     hots, guard = one_hots([rows.cells], [rows.count], inputs, [carried], dtype)
     layers = (*select, *hots, *_columns(columns, default, dtype))
@@ -88,38 +88,42 @@ class _Columns:
     false_hits: float
 
     @staticmethod
-    def of(rows: Rows, keys: Array, values: Array, radius: float, closed: bool) -> _Columns:
+    def of(rows: Rows, keys: Array, values: Array, radius: float, closed: bool, dtype: np.dtype[Any]) -> _Columns:
         z = rows.z  # column coordinate of each key, in the order of rows, then columns
         first = np.concatenate([[True], np.diff(rows.row) != 0])
-        changed = np.concatenate([[True], (values[rows.order][1:] != values[rows.order][:-1]).any(axis=1)])
-        lead = first | changed | closed  # a column begins here; without a default, equal neighbours share one
-        begins = np.flatnonzero(lead)
-        row = rows.row[begins]
-        column = np.arange(len(begins)) - np.flatnonzero(first[begins])[row]
+        wanted = values[rows.order]
+        changed = np.concatenate([[True], (wanted[1:] != wanted[:-1]).any(axis=1)])
+        begins = np.flatnonzero(
+            first | changed | closed
+        )  # of columns; without a default, equal neighbours share one
+        row, inner = rows.row[begins], ~first[begins]
+        column = np.arange(len(begins)) - np.flatnonzero(~inner)[row]
         gap = z[begins] - z[np.maximum(begins - 1, 0)]
-        inner = ~first[begins]
         least = float(gap[inner].min(initial=np.inf))
         if not np.isfinite(least):
             least = 1.0
         slope = float(np.exp2(np.ceil(np.log2(4.0 / (2 * _half_width(least, radius) if closed else least)))))
         R, G, top = rows.count, int(column.max()) + 1, float(keys.max()) + least
+        at = row * G + column
+
+        def thresholds(places: Array, here: Array) -> Array:
+            """Steps at these places of the line, beyond everything in columns that are not used."""
+            emitted = np.full(R * G, 1.0 + slope * top, dtype)
+            emitted[here] = 0.5 + slope * places
+            return emitted.reshape(R, G)
+
         signs = _signed(values)
-        start = np.full((R, G), 1.0 + slope * top)
-        start[:, 0] = 0.0
-        middle = z[begins] - gap / 2
-        start[row[inner], column[inner]] = 0.5 + slope * middle[inner]
-        parts = np.zeros((R, G, len(signs)))
-        parts[row, column] = np.maximum(values[rows.order[begins]] @ signs.T, 0.0)
-        end, false_hits, guard = None, 1.0, 0.375 * least
+        parts = np.zeros((R * G, len(signs)), dtype)
+        parts[at] = np.maximum(wanted[begins] @ signs.T, 0.0)
         if closed:  # a plateau of half a gap on either side of each key
             half = _half_width(least, radius)
-            start = np.full((R, G), 1.0 + slope * top)
-            start[row, column] = 0.5 + slope * (z - half)
-            end = np.full((R, G), 1.0 + slope * top)
-            end[row, column] = 0.5 + slope * (z + half)
-            guard = half - 0.5 / slope
-            false_hits = _false_hits(rows, keys, half)
-        return _Columns(slope, start, end, parts, signs, guard, false_hits)
+            start, end = thresholds(z - half, at), thresholds(z + half, at)
+            guard, false_hits = half - 0.5 / slope, _false_hits(rows, keys, half)
+        else:
+            start, end = thresholds((z[begins] - gap / 2)[inner], at[inner]), None
+            start[:, 0] = 0.0
+            guard, false_hits = 0.375 * least, 1.0
+        return _Columns(slope, start, end, parts.reshape(R, G, -1), signs, guard, false_hits)
 
 
 def _half_width(least: float, radius: float) -> float:
@@ -164,12 +168,12 @@ def _columns(t: _Columns, default: Array | None, dtype: np.dtype[Any]) -> tuple[
     R, G, parts = t.values.shape
     thresholds = t.start if t.end is None else np.concatenate([t.start, t.end], axis=1)
     K = thresholds.shape[1]
-    emit = np.zeros((R + 1, K + G * parts))
+    emit = np.zeros((R + 1, K + G * parts), dtype)
     emit[:R, :K], emit[:R, K:] = thresholds, t.values.reshape(R, -1)
     emit[R, :K] = -t.slope
     wall = float(np.exp2(np.ceil(np.log2(max(float(t.values.max()), 1.0))) + 1))
     tail = table_tail(G, t.signs, wall, default, dtype)
-    return (_linear(emit, np.zeros(emit.shape[1]), dtype), *tail)
+    return (Linear(emit, np.zeros(emit.shape[1], dtype)), *tail)
 
 
 def _linear(weight: Array, bias: Array, dtype: np.dtype[Any]) -> Linear:
