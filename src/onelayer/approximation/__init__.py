@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import DTypeLike
 
-from onelayer.approximation import interpolation, staircase
+from onelayer.approximation import interpolation, smooth, staircase
 from onelayer.approximation.model import Approximation
 from onelayer.approximation.plan import Built, Plan, Request
 from onelayer.approximation.prove import bound_of, prove
@@ -179,10 +179,12 @@ PLANS: dict[str, Callable[[Request], Plan]] = {
     "quantise": staircase.plan,
     "published": partial(staircase.plan, distinct=True),
     "positional": interpolation.plan,
+    "continuous": smooth.plan,
 }
 BUILDERS: dict[str, Callable[[Request, int], Built]] = {
     "quantise": staircase.build,
     "published": partial(staircase.build, distinct=True),
     "positional": interpolation.build,
+    "continuous": smooth.build,
 }
 AUTOMATIC = ("quantise", "positional")

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from onelayer.approximation import QUICK_SAMPLES, Approximation, Construction
+from onelayer.approximation import Approximation, Construction
 from onelayer.approximation import approximate as approximate_function
 from onelayer.certify.words import of_target
 from onelayer.cli import approximation_table, function_pictures
@@ -40,7 +40,9 @@ def approximate(
         Path | None,
         typer.Option(help="Also draw target, model and error into this .png or .svg.", show_default=False),
     ] = None,
-    samples: Annotated[int, typer.Option(min=1, help="Inputs to try to break the bound with.")] = QUICK_SAMPLES,
+    samples: Annotated[
+        int | None, typer.Option(min=1, help="Inputs to try to break the bound with; some thousands by default.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Same target and seed, same weights.")] = 0,
     dtype: Annotated[
         Literal["float32", "float64"], typer.Option(help="Arithmetic in which the model runs.")
@@ -58,7 +60,7 @@ def approximate(
     with progress() as step:
         begun = time.perf_counter()
         model = approximate_function(target, tolerance=tolerance, construction=construction, on_step=step, **box)
-        if samples != QUICK_SAMPLES:
+        if samples is not None:
             model = replace(model, measured_error=model.measure(samples, seed))
         seconds = time.perf_counter() - begun
         if out_dir is not None:
