@@ -142,12 +142,12 @@ def _build(request: Request, plan: Plan, compared: list[Plan]) -> Approximation:
         error_bound=bound,
         left_out=built.left_out,
         measured_error=np.nan,
+        samples=QUICK_NUMBERS // (request.target.n * request.target.d),
         certificate=certificate,
         box=built.box,
         compared=tuple(compared),
     )
-    samples = QUICK_NUMBERS // (request.target.n * request.target.d)
-    return replace(model, measured_error=model.measure(samples, request.seed))
+    return replace(model, measured_error=model.measure(model.samples, request.seed))
 
 
 def _general(request: Request, plan: Plan, compared: list[Plan]) -> list[Constant]:

@@ -61,7 +61,7 @@ def approximate(
         begun = time.perf_counter()
         model = approximate_function(target, tolerance=tolerance, construction=construction, on_step=step, **box)
         if samples is not None:
-            model = replace(model, measured_error=model.measure(samples, seed))
+            model = replace(model, measured_error=model.measure(samples, seed), samples=samples)
         seconds = time.perf_counter() - begun
         if out_dir is not None:
             step("writing")
@@ -71,9 +71,9 @@ def approximate(
             function_pictures.draw(model, plot, step)
     assumed = assumptions(model)
     if as_json:
-        print_json(described(model, out_dir, samples, seconds, assumed))
+        print_json(described(model, out_dir, model.samples, seconds, assumed))
     else:
-        approximation_table.show(out, model, samples, seconds, assumed)
+        approximation_table.show(out, model, model.samples, seconds, assumed)
         where_it_is(model, out_dir)
     if plot is not None:
         err.print(f"picture written to {plot}", markup=False, highlight=False)
