@@ -13,7 +13,7 @@ import typer
 from onelayer import __version__
 from onelayer.certify.certificate import certify
 from onelayer.certify.explain import explain as explain_folder
-from onelayer.cli import approximation, casting, certificates, pictures, text, theorem_table
+from onelayer.cli import approximation, casting, certificates, lab, pictures, text, theorem_table
 from onelayer.cli.console import (
     AsJson,
     Data,
@@ -168,6 +168,7 @@ app.command()(text.memorize_text)
 app.command()(text.recite)
 app.command()(approximation.approximate)
 app.command()(approximation.targets)
+app.add_typer(lab.app)
 
 
 @app.command()

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from onelayer.approximation import QUICK_SAMPLES, Approximation, Construction
+from onelayer.approximation import Approximation, Construction
 from onelayer.approximation import approximate as approximate_function
 from onelayer.cli import approximation_table, function_pictures
 from onelayer.cli.console import AsJson, Overwrite, err, out, print_json, progress, say
@@ -38,7 +38,9 @@ def approximate(
         Path | None,
         typer.Option(help="Also draw target, model and error into this .png or .svg.", show_default=False),
     ] = None,
-    samples: Annotated[int, typer.Option(min=1, help="Inputs to try to break the bound with.")] = QUICK_SAMPLES,
+    samples: Annotated[
+        int | None, typer.Option(min=1, help="Inputs to try to break the bound with; some thousands by default.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Same target and seed, same weights.")] = 0,
     dtype: Annotated[
         Literal["float32", "float64"], typer.Option(help="Arithmetic in which the model runs.")
@@ -56,8 +58,8 @@ def approximate(
     with progress() as step:
         begun = time.perf_counter()
         model = approximate_function(target, tolerance=tolerance, construction=construction, on_step=step, **box)
-        if samples != QUICK_SAMPLES:
-            model = replace(model, measured_error=model.measure(samples, seed))
+        if samples is not None:
+            model = replace(model, measured_error=model.measure(samples, seed), samples=samples)
         seconds = time.perf_counter() - begun
         if out_dir is not None:
             step("writing")
@@ -66,9 +68,9 @@ def approximate(
             step("drawing")
             function_pictures.draw(model, plot, step)
     if as_json:
-        print_json(described(model, out_dir, samples, seconds))
+        print_json(described(model, out_dir, seconds))
     else:
-        approximation_table.show(out, model, samples, seconds)
+        approximation_table.show(out, model, seconds)
         where_it_is(model, out_dir)
     if plot is not None:
         err.print(f"picture written to {plot}", markup=False, highlight=False)
@@ -89,7 +91,7 @@ def where_it_is(model: Approximation, out_dir: Path | None) -> None:
         say(f"  onelayer verify {out_dir}\n  python -m onelayer_checker {out_dir}")
 
 
-def described(model: Approximation, out_dir: Path | None, samples: int, seconds: float) -> dict[str, Any]:
+def described(model: Approximation, out_dir: Path | None, seconds: float) -> dict[str, Any]:
     t = model.target
     return {
         "model": None if out_dir is None else str(out_dir),
@@ -103,7 +105,7 @@ def described(model: Approximation, out_dir: Path | None, samples: int, seconds:
         "assumes": model.assumes,
         "left_out": model.left_out,
         "measured_error": model.measured_error,
-        "samples": samples,
+        "samples": model.samples,
         "parameters": model.n_parameters,
         "dtype": str(model.transformer.dtype),
         "seconds": seconds,

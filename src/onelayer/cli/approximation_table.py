@@ -14,11 +14,11 @@ from onelayer.targets import ZOO
 UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 
 
-def show(console: Console, model: Approximation, samples: int, seconds: float) -> None:
+def show(console: Console, model: Approximation, seconds: float) -> None:
     table = Table(show_header=False, show_edge=False, title_justify="left", title=title(model))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for name, text in rows(model, samples, seconds):
+    for name, text in rows(model, seconds):
         table.add_row(name, Text(text))
     console.print(table)
     console.print()
@@ -34,7 +34,7 @@ def title(model: Approximation) -> Text:
     return Text(f"{t.name} of {tokens} in [{model.low:g}, {model.high:g}]")
 
 
-def rows(model: Approximation, samples: int, seconds: float) -> list[tuple[str, str]]:
+def rows(model: Approximation, seconds: float) -> list[tuple[str, str]]:
     """What is known of the error, and how."""
     dtype = str(model.transformer.dtype)
     bound = f"{model.error_bound:.4g}, proved in real numbers and in {dtype} in any order of summation"
@@ -42,7 +42,7 @@ def rows(model: Approximation, samples: int, seconds: float) -> list[tuple[str, 
         bound = "not proved: too little is known of the target, or the checker could not decide"
     left = f"a share {model.left_out:.3g} of the box: ramps between cells"
     left += ", and sequences with two tokens in one cell" if model.box.distinct else ""
-    tried = f"{model.measured_error:.4g}, among {samples:,} inputs and by climbing from the worst"
+    tried = f"{model.measured_error:.4g}, among {model.samples:,} inputs and by climbing from the worst"
     return [
         ("target", f"{model.target.kind}; {model.target.says}"),
         ("construction", model.construction),
