@@ -91,7 +91,7 @@ def test_claims_about_functions_are_said_in_words(bundles) -> None:
     assert "whose components lie within" in cells
     assert "the mean of |answer - target|^2" in cells
     assert "lies in no stored cell, beyond the mean that lp_error bounds" in cells
-    assert "The target is the function (min(x1, x2) + max(x1, x2))/2 of the tokens x1, ..., x2." in cells
+    assert "The target is the function (min(x1, x2) + max(x1, x2))/2 of the tokens x1 and x2." in cells
     assert "for every input with components in [0, 1]: none is left out" in hats
     assert "The target is the function x1*x2 + sin(x1) of" in hats
     assert "neither stored" not in hats

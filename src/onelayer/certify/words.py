@@ -77,7 +77,9 @@ def _target(claim: Claim) -> str:
         where += [f"token {i // target.components + 1}"] if target.per == "token" else []
         names.append(" at ".join(where))
     whole = "; ".join(f"{text} ({name})" for name, text in zip(names, written, strict=True) if text)
-    tokens = "of the token x1" if target.n == 1 else f"of the tokens x1, ..., x{target.n}"
+    tokens = {1: "of the token x1", 2: "of the tokens x1 and x2"}.get(
+        target.n, f"of the tokens x1, ..., x{target.n}"
+    )
     tokens += f" with {target.d} components each" if target.d > 1 else ""
     if len(written) == 1 and written[0]:
         return f"the function {written[0]} {tokens}"
