@@ -12,6 +12,7 @@ import pytest
 from onelayer import approximate, load
 from onelayer.approximation import PLANS
 from onelayer.approximation.refinement import refinements, size, slope
+from onelayer.certify.words import at_most
 from onelayer.cli import function_pictures
 from onelayer.targets import names
 from tests.faces.test_cli import run
@@ -186,3 +187,8 @@ def test_a_bundle_is_not_overwritten_by_accident(bundles) -> None:
     folder, _ = bundles
     assert "exists already" in run("approximate", *MEDIAN, "--out", folder / "median", ok=2).stderr
     run("approximate", *MEDIAN, "--out", folder / "median", "--overwrite")
+
+
+@pytest.mark.parametrize("bound", [0.0, 0.123449, 0.12341, 9.9999e-7, 0.05, 2.0**-30, 31415.9])
+def test_bounds_are_said_rounded_up(bound) -> None:
+    assert bound <= float(at_most(bound)) <= bound * 1.001

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import ROUND_CEILING, Context
 
 from onelayer.targets.formula import formula
 from onelayer_checker.claims import ABOUT_FUNCTIONS, Claim
@@ -42,6 +43,11 @@ def sentence(claim: Claim) -> str:
     )
 
 
+def at_most(value: float) -> str:
+    """Four digits, rounded up: what is said of a bound is not more than what was proved."""
+    return f"{float(Context(prec=4, rounding=ROUND_CEILING).create_decimal(value)):.4g}"
+
+
 def _of_function(claim: Claim) -> str:
     """How near the network is to its target, and on which inputs."""
     n = claim.numbers
@@ -50,14 +56,14 @@ def _of_function(claim: Claim) -> str:
     if claim.type == "lp_error":
         return (
             f"the mean of |answer - target|^{n['p']:g} over all inputs with components in {box} is at most "
-            f"{n['bound']:.4g}^{n['p']:g}, in the largest component: inputs outside the stored cells count"
+            f"{at_most(n['bound'])}^{n['p']:g}, in the largest component: inputs outside the stored cells count"
         )
-    near = f"{each} is within {n['bound']:.4g} of the target in every component, for every input"
+    near = f"{each} is within {at_most(n['bound'])} of the target in every component, for every input"
     if claim.type == "sup_error_everywhere":
         return f"{near} with components in {box}: none is left out"
     return (
         f"{near} whose components lie within {n['radius']:.6g} of those of a stored sequence (in any order, if the "
-        f"model has no positions): all with components in {box} but for a share of at most {n['measure']:.3g}"
+        f"model has no positions): all with components in {box} but for a share of at most {at_most(n['measure'])}"
     )
 
 

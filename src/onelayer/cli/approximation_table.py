@@ -8,6 +8,7 @@ from rich.text import Text
 
 from onelayer.approximation import Approximation
 from onelayer.approximation.plan import Plan
+from onelayer.certify.words import at_most
 from onelayer.ledger import show as shown
 from onelayer.targets import ZOO
 
@@ -37,10 +38,10 @@ def title(model: Approximation) -> Text:
 def rows(model: Approximation, seconds: float) -> list[tuple[str, str]]:
     """What is known of the error, and how."""
     dtype = str(model.transformer.dtype)
-    bound = f"{model.error_bound:.4g}, proved in real numbers and in {dtype} in any order of summation"
+    bound = f"{at_most(model.error_bound)}, proved in real numbers and in {dtype} in any order of summation"
     if not model.proved:
         bound = "not proved: too little is known of the target, or the checker could not decide"
-    left = f"a share {model.left_out:.3g} of the box: ramps between cells"
+    left = f"a share {at_most(model.left_out)} of the box: ramps between cells"
     left += ", and sequences with two tokens in one cell" if model.box.distinct else ""
     tried = f"{model.measured_error:.4g}, among {model.samples:,} inputs and by climbing from the worst"
     return [
@@ -61,7 +62,7 @@ def averages(model: Approximation) -> list[str]:
     """What is proved of the mean over the whole box."""
     claims = () if model.certificate is None else model.certificate.claims
     norms = [(float.fromhex(c["p"]), float.fromhex(c["bound"])) for c in claims if c["type"] == "lp_error"]
-    return [f"a mean of order {p:g} of at most {bound:.4g}, proved" for p, bound in norms]
+    return [f"a mean of order {p:g} of at most {at_most(bound)}, proved" for p, bound in norms]
 
 
 def budget(model: Approximation) -> Table:
@@ -73,7 +74,7 @@ def budget(model: Approximation) -> Table:
     for line in model.budget.lines:
         table.add_row(line.name, shown(line.value), Text(line.meaning))
     if model.proved:
-        table.add_row("in all", f"{model.error_bound:.4g}", "")
+        table.add_row("in all", at_most(model.error_bound), "")
     return table
 
 

@@ -114,7 +114,7 @@ def sizes(figure: Any, models: list[Approximation]) -> None:
     for model, *point in zip(models, cells, measured, strict=True):
         text = f"{model.n_parameters:,} parameters"
         axis.annotate(text, point, (-6, -12), textcoords="offset points", fontsize=8, color=GREY, ha="right")
-    axis.margins(0.18, 0.2)
+    axis.margins(0.24, 0.2)
     axis.legend(frameon=False, loc="upper right")
 
 
