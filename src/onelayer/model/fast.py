@@ -103,6 +103,6 @@ def find_plateaus(layers: tuple[Layer, ...]) -> PlateauSearch | None:
     with np.errstate(divide="ignore"):
         right = np.where(weight[0, :, 0, 0] > 0, (1 - bias[:, 0, 0]) / weight[0, :, 0, 0], np.inf)
         left = np.where(weight[0, :, 0, 1] < 0, (bias[:, 0, 1] - 1) / -weight[0, :, 0, 1], -np.inf)
-    if (np.diff(right) < 0).any() or (np.diff(left) < 0).any():
+    if (right[1:] < right[:-1]).any() or (left[1:] < left[:-1]).any():
         return None
     return PlateauSearch(tuple(head), units, group, values, left, right)
