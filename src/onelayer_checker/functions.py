@@ -3,7 +3,7 @@
 The stored sequences are centres, and a cell reaches `radius` to either side of a component. The network, known on
 the ball around a stored sequence, is compared with an enclosure of the target there; without positions it commutes
 with permutations, so that a stored sequence stands for all its orders. Cells are counted and measured exactly.
-sup_error_everywhere: on the whole box, for networks that interpolate (hats.py).
+sup_error_everywhere: on the whole box, for networks that interpolate (hats.py), and for others (branch.py).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from onelayer_checker import hats
+from onelayer_checker import branch, hats
 from onelayer_checker.files import Malformed, fields, real
 from onelayer_checker.kernel import TINY, UP, Arithmetic, Array, Ball, U, gamma, relu
 from onelayer_checker.layers import run_stack
@@ -181,9 +181,11 @@ def judge_everywhere(claim: Any, network: Network) -> tuple[Outcome, str, float]
     number, target = claim.numbers, claim.target
     if not number["low"] < number["high"]:
         raise Malformed("claim", "the box is empty")
+    if not isinstance(target, Program):
+        return "undecided", "the target is no program", np.inf
     found = hats.recognise(network.readout.layers)
-    if not isinstance(target, Program) or found is None:
-        return "undecided", "the readout is not one of hats, or the target is no program", np.inf
+    if found is None:
+        return branch.judge(claim, network)
     bound = hats.judge(network, target, found, number["low"], number["high"], number["bound"], claim.arith)
     if isinstance(bound, str):
         return "undecided", bound, np.inf
