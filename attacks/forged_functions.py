@@ -196,10 +196,13 @@ def _gathering() -> Iterator[Forgery]:
     yield _unknown(
         "coordinates exchanged", "the other token first", weight("readout.0.weight", lambda a: a[:, ::-1])
     )
-    yield _unknown("a coordinate of two channels", "a sum", entry("readout.0.weight", (1, 0), 1.0))
+    yield _unknown("a coordinate of two channels", "a sum", entry("readout.0.weight", (4, 0), -64.0))
     yield _unknown(
         "a coordinate of the token", "not of a copy", weight("readout.0.weight", lambda a: a[[3, 1, 2, 0, 4]])
     )
+    swap = [3, 1, 2, 0, 4]
+    added = _all(weight("attention.W_O", lambda a: a[:, :, swap]), weight("readout.0.weight", lambda a: a[swap]))
+    yield _unknown("a copy added to the token", "a sum", added)
     yield _unknown("logits nearer", "weights are not 0", weight("attention.W_Q", lambda a: a / 64))
     yield _unknown("logits equal", "an average", weight("attention.W_Q", lambda a: a * 0))
     yield _unknown("two copies of one token", "the other is lost", weight("attention.W_Q", lambda a: a[[0, 0]]))
@@ -236,6 +239,7 @@ def of_gates(base: Bundle) -> Iterator[Forgery]:
     yield _unknown("a wall too low", "the other gate leaks", _wall(V, 1 / 8))
     yield _unknown("walls of different heights", "the other gate leaks", entry("readout.4.bias", 1, 0.0))
     yield _unknown("a negative value", "cut off at 0", entry("readout.4.weight", (V // 2, 0), -1.0))
+    yield _unknown("values below 0", "cut off at 0", _all(_below, times("bound", 100)))
     yield _unknown("answers added up", "twice one of them", entry("readout.5.weight", (0, 0), 2.0))
     yield _unknown("answers moved", "not the target", entry("readout.5.bias", 0, 1.0))
     yield _unknown("a place of 1/2", "half open", entry("embedding.positions", (0, 1), 0.5))
@@ -251,6 +255,13 @@ def _wall(V: int, factor: float) -> Change:
         b.model["readout.4.bias"] *= np.float32(factor)
 
     return change
+
+
+def _below(b: Bundle) -> None:
+    """The same values, without the bias that makes them positive inside the gates."""
+    gates = len(b.model["embedding.positions"])
+    b.model["readout.4.weight"][:-gates] += b.model["readout.5.bias"] / b.model["readout.3.bias"][0]
+    b.model["readout.5.bias"] *= 0
 
 
 Neighbours = Iterator[tuple[str, Change]]
