@@ -3,8 +3,8 @@
 At each step every number of the network has a real value v(x), of size at most `size` for all x of the box, and
 every value that the arithmetic allows for it is within `error` of v(x), the same x. One step of the kernel, applied
 to the ball (v(x), error), encloses what the arithmetic makes of it, around the real result; its radius grows with
-|v(x)| and with the error, so that the radius at (size, error) is the next error for all x at once. The one part that
-does not grow is added at its largest: flushing, which a small v(x) suffers. ReLU moves no two numbers apart.
+|v(x)| and with the error, so that the radius at (size, error) is the next error for all x at once. The one part
+that does not grow is added at its largest: flushing, which a small v(x) suffers. ReLU moves no two numbers apart.
 """
 
 from __future__ import annotations
