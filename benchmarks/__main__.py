@@ -9,12 +9,14 @@ from importlib.metadata import version
 from pathlib import Path
 
 from benchmarks import (
+    approximate,
     build,
     checker,
     facts,
     float32,
     identity,
     memory,
+    rates,
     readme,
     recall,
     statements,
@@ -35,6 +37,8 @@ ALL = {
     "throughput": throughput.run,
     "facts": facts.run,
     "training": training.run,
+    "approximate": approximate.run,
+    "rates": rates.run,
 }
 RESULTS = Path(__file__).parent / "results"
 

@@ -14,7 +14,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: the products
 
 import numpy as np
 
-from onelayer_checker.claims import Claim, Data, Judge, Verdict, read_claim, read_data
+from onelayer_checker.claims import Claim, Judge, Verdict, read_claim
+from onelayer_checker.data import Data, read_data
 from onelayer_checker.files import Malformed, fields, read_folder
 from onelayer_checker.network import Network, build
 

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from onelayer_checker.arb_graph import Array, Flint, Graph, Stack, outward
-from onelayer_checker.claims import Claim, Data, Verdict
+from onelayer_checker.claims import Claim, Verdict
 from onelayer_checker.classes import same_class
+from onelayer_checker.data import Data
 from onelayer_checker.network import Network
 
 MOST_BITS = 8192  # the last precision tried, after the first times 4, 16, ...

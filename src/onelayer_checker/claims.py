@@ -10,9 +10,10 @@ import numpy as np
 
 from onelayer_checker import functions
 from onelayer_checker.classes import same_class
+from onelayer_checker.data import Data
 from onelayer_checker.files import Malformed, fields, real
 from onelayer_checker.functions import Outcome, Target, read_target
-from onelayer_checker.kernel import ARITHMETICS, UP, Arithmetic, Array, Ball
+from onelayer_checker.kernel import ARITHMETICS, UP, Arithmetic, Array, Ball, joined
 from onelayer_checker.layers import run_stack
 from onelayer_checker.network import BLOCK, Network
 from onelayer_checker.targets import Program
@@ -46,15 +47,6 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Data:
-    tokens: Array
-    lengths: Array
-    answers: Array
-    which: Array  # the row of answers that each sample has
-    strangers: Data | None = None  # sequences that are not stored, and the default as their only answer
-
-
-@dataclass(frozen=True)
 class Claim:
     type: str
     arith: Arithmetic
@@ -85,72 +77,6 @@ def read_claim(entry: Any, where: str) -> Claim:
     return Claim(kind, ARITHMETICS[entry["arith"]], entry["scope"], numbers, target)
 
 
-def read_data(tensors: dict[str, Array], network: Network) -> Data:
-    """Check the data against the specification and against the network."""
-    tokens, rest = _tokens(tensors)
-    answers, table = tensors.get("answers"), network.tensors.get("embedding.table")
-    optional = {"lengths", "which", "strangers", "default"}
-    if answers is None or not set(rest) <= {"answers"} | optional or ("strangers" in rest) != ("default" in rest):
-        raise Malformed(
-            "data", f"data must hold tokens (or stream and window) and answers, holds {sorted(tensors)}"
-        )
-    if 0 in tokens.shape or 0 in answers.shape or answers.ndim != 2 or answers.dtype != np.float64:
-        raise Malformed("data", f"tokens have shape {tokens.shape}, answers {answers.shape} of {answers.dtype}")
-    N, n = tokens.shape[:2]
-    lengths = _whole(rest.get("lengths", np.full(N, n, np.int64)), (N,), 1, n, "lengths")
-    which = rest.get("which", np.arange(len(answers)))
-    which = _whole(which, (which.size,), 0, len(answers) - 1, "which")
-    if network.readout.layers[-1].bias.shape != answers.shape[1:]:
-        raise Malformed("data", f"answers have {answers.shape[1]} components, the network gives another number")
-    strangers = None
-    for part in [tokens] + [rest[name] for name in ("strangers",) if name in rest]:
-        _check_tokens(part, network)
-        if table is not None and (part.min() < 0 or part.max() >= len(table)):
-            raise Malformed("data", f"a token id is outside the table of {len(table)}")
-    if "strangers" in rest:
-        unknown, default = rest["strangers"], rest["default"]
-        if unknown.dtype != tokens.dtype or default.shape != answers.shape[1:] or default.dtype != np.float64:
-            raise Malformed("data", "strangers must be like tokens, and the default like an answer")
-        full = np.full(len(unknown), unknown.shape[1], np.int64)
-        strangers = Data(unknown, full, default[None], np.zeros(0, np.int64))
-    return Data(tokens, lengths, answers, which, strangers)
-
-
-def _tokens(tensors: dict[str, Array]) -> tuple[Array, dict[str, Array]]:
-    """The sequences, which may be given as the windows of a stream, and the other tensors."""
-    rest = dict(tensors)
-    if "tokens" in rest:
-        return rest.pop("tokens"), rest
-    stream, window = rest.pop("stream", np.zeros(0)), rest.pop("window", np.zeros(0))
-    fits = stream.dtype == window.dtype == np.int64 and stream.ndim == 1 and window.shape == (1,)
-    if not fits or not 1 <= window[0] <= len(stream):
-        raise Malformed("data", "there must be tokens, or a stream of ids and the size of a window of it")
-    return np.lib.stride_tricks.sliding_window_view(stream, int(window[0])), rest
-
-
-def _check_tokens(tokens: Array, network: Network) -> None:
-    table, positions = (network.tensors.get(f"embedding.{name}") for name in ("table", "positions"))
-    if (table is not None) != (tokens.dtype == np.int64) or tokens.ndim != (2 if table is not None else 3):
-        raise Malformed("data", "token ids go with a table, real tokens without one")
-    if 0 in tokens.shape or (positions is not None and len(positions) < tokens.shape[1]):
-        raise Malformed("data", f"there are fewer positions than the {tokens.shape[1]} tokens of a sequence")
-    first = network.tensors.get("embedding.lift")
-    if first is not None:
-        takes = len(first)
-    elif network.feedforward.layers:
-        takes = network.feedforward.layers[0].inputs
-    else:
-        takes = network.tensors["attention.W_Q"].shape[1]
-    if table is None and tokens.shape[2] != takes:
-        raise Malformed("data", f"tokens have {tokens.shape[2]} components, the network takes {takes}")
-
-
-def _whole(a: Array, shape: tuple[int, ...], low: int, high: int, name: str) -> Array:
-    if a.dtype != np.int64 or a.shape != shape or a.min() < low or a.max() > high:
-        raise Malformed("data", f"{name} must be {shape[0]} whole numbers between {low} and {high}")
-    return a
-
-
 @dataclass(frozen=True)
 class Samples:
     """Every token that is not padding: its sequence, its place in it, and the ball of its coordinates."""
@@ -166,6 +92,7 @@ class Judge:
     def __init__(self, network: Network, data: Data, progress: Progress) -> None:
         self.network, self.data, self.progress = network, data, progress
         self._samples: dict[tuple[str, float, bool], Samples] = {}
+        self._answers: dict[tuple[str, float], Ball] = {}
 
     def samples(self, A: Arithmetic, scope: str, radius: float = 0.0) -> Samples:
         last = scope == "last"
@@ -214,10 +141,23 @@ class Judge:
                 return Verdict(*functions.judge_everywhere(claim, self.network))
             samples = self.samples(claim.arith, claim.scope, claim.numbers.get("radius", 0.0))
             if claim.type in ABOUT_FUNCTIONS:
-                return _near_function(claim, self.network, self.data, samples)
+                return self._near_function(claim, samples)
             if claim.type == "separated":
                 return _separated(claim, self.network, self.data, samples)
             return _memorizes(claim, self.network, self.data, samples)
+
+    def _near_function(self, claim: Claim, samples: Samples) -> Verdict:
+        """Claims about functions share the answers on the balls around the stored sequences."""
+        readout, key = self.network.readout, (claim.arith.name, claim.numbers["radius"])
+        if key not in self._answers:
+            step = max(1, BLOCK // readout.widest)
+            starts = range(0, len(samples.i), step)
+            self._answers[key] = joined(
+                [readout.apply(samples.t[a : a + step], claim.arith) for a in starts], axis=0
+            )
+            _compare_densely(claim, self.network, samples)
+        out = self._answers[key].reshape(*self.data.tokens.shape[:2], -1)
+        return Verdict(*functions.judge(claim, self.network, self.data, out))
 
 
 def _memorizes(claim: Claim, network: Network, data: Data, samples: Samples) -> Verdict:
@@ -249,15 +189,6 @@ def _memorizes(claim: Claim, network: Network, data: Data, samples: Samples) -> 
     return Verdict("proved", f"{len(samples.i)} answers, largest error {worst:.6g}", worst)
 
 
-def _near_function(claim: Claim, network: Network, data: Data, samples: Samples) -> Verdict:
-    step = max(1, BLOCK // network.readout.widest)
-    parts = [network.readout.apply(samples.t[a : a + step], claim.arith) for a in range(0, len(samples.i), step)]
-    _compare_densely(claim, network, samples)
-    m, r = (np.concatenate(side) for side in ([p.m for p in parts], [p.r for p in parts]))
-    outcome, why, value = functions.judge(claim, network, data, Ball(m, r).reshape(*data.tokens.shape[:2], -1))
-    return Verdict(outcome, why, value)
-
-
 def _compare_densely(claim: Claim, network: Network, samples: Samples) -> None:
     """The dense evaluation is the definition: on a few samples it must contain what the search found."""
     if not network.readout.hots:
@@ -282,26 +213,26 @@ def _separated(claim: Claim, network: Network, data: Data, samples: Samples) -> 
             "undecided", f"sequence {i[at]}, token {k[at]} may have a coordinate of size {size[at]:.6g}", 0.0
         )
     order = np.argsort(low[:, 0], kind="stable")
-    i, k, low, high = i[order], k[order], low[order], high[order]
+    i, k, ends = i[order], k[order], [(a[order], z[order]) for a, z in zip(low.T, high.T, strict=True)]
+
+    def apart(c: int, a: Array, b: Array) -> Array:
+        low, high = ends[c]
+        return np.asarray(np.nextafter(np.maximum(low[b] - high[a], low[a] - high[b]), -np.inf))
+
     smallest = np.inf
     left, step = np.arange(len(i) - 1), 1  # samples that still have a near neighbour further along the order
     while left.size:
-        right = left + step
-        gaps = np.nextafter(np.maximum(low[right] - high[left], low[left] - high[right]), -np.inf)
-        gap = gaps.max(axis=1)
-        near = np.flatnonzero(gap < delta)
-        if near.size:
-            a, b = left[near], right[near]
-            same = same_class(data, network, claim.scope, i[a], k[a], i[b], k[b])
-            if not same.all():
-                at = int(np.argmax(~same))
-                pair = f"sequence {i[a[at]]}, token {k[a[at]]} and sequence {i[b[at]]}, token {k[b[at]]}"
-                return Verdict(
-                    "undecided", f"{pair} are certainly apart only by {max(gap[near[at]], 0.0):.6g}", 0.0
-                )
+        gap = apart(0, left, left + step)
         smallest = min(smallest, float(gap.min(where=gap >= delta, initial=np.inf)))
         # `low` is sorted along the first coordinate: what comes later is at least as far away there.
-        onward = (gaps[:, 0] < delta) & (right + 1 < len(i))
-        left, step = left[onward], step + 1
+        left = near = left[gap < delta]
+        for c in range(1, len(ends)):
+            near = near[apart(c, near, near + step) < delta]
+        same = same_class(data, network, claim.scope, i[near], k[near], i[near + step], k[near + step])
+        for a in near[~same][:1]:
+            pair = f"sequence {i[a]}, token {k[a]} and sequence {i[a + step]}, token {k[a + step]}"
+            most = max(0.0, *(float(apart(c, a, a + step)) for c in range(len(ends))))
+            return Verdict("undecided", f"{pair} are certainly apart only by {most:.6g}", 0.0)
+        left, step = left[left + step + 1 < len(i)], step + 1
     certain = smallest if low.shape[1] == 1 else delta  # in one coordinate, neighbours are all there is to look at
     return Verdict("proved", f"{len(i)} samples, classes at least {certain:.6g} apart", certain)

@@ -10,7 +10,7 @@ from onelayer_checker.kernel import Array
 from onelayer_checker.network import Network
 
 if TYPE_CHECKING:
-    from onelayer_checker.claims import Data
+    from onelayer_checker.data import Data
 
 
 def same_class(data: Data, network: Network, scope: str, i: Array, k: Array, j: Array, l: Array) -> Array:

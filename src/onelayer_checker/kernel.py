@@ -118,8 +118,7 @@ def linear(x: Ball, W: Array, b: Array | float, A: Arithmetic) -> Ball:
     calm = (n * reach * widest + absb.max()) * 8 < A.big and reach < 2.0**40 and model.max() < np.inf
     if not calm:  # rows are looked at one by one: a value may overflow, or is unknown
         reach = (ax + x.r) @ np.ones((n, 1))
-    m = product(x.m, W)
-    m += b
+    m = product(x.m, W) + b
     r, S, R = np.zeros_like(m), np.zeros(1), np.zeros(1)
     if steps.any() or not calm:
         S = (product(ax, absW) + absb) * inflate
@@ -153,8 +152,7 @@ def dot(x: Ball, y: Ball, A: Arithmetic, extra: int = 0) -> Ball:
     own, model = float(gamma(k + 2, U)), float(gamma(k + 2 + extra, A.u))
     # With sums S of sizes and R of radii, r is R + own S + model (S + R), inflated; S + R must not overflow.
     r = product(ax, (own + model) * inflate * ay + (1 + model) * inflate * y.r)
-    r += product(x.r, (1 + model) * inflate * wy)
-    r += lost
+    r += product(x.r, (1 + model) * inflate * wy) + lost
     if not (x.r.min() > 0 and wy.min() > 0):
         r[product((ax + x.r > 0) * 1.0, (wy > 0) * 1.0) == 0] = 0.0
     largest = wx * float(wy.max()) * k * (k if extra else 1)
@@ -165,9 +163,7 @@ def add(x: Ball, y: Ball, A: Arithmetic) -> Ball:
     """Encloses x + y; adding an exact zero changes nothing, unless it flushes a subnormal number."""
     m, R = x.m + y.m, x.r + y.r
     size = np.abs(m)
-    r = R * ((1 + A.u) * UP * UP)
-    r += size * ((U + A.u) * UP * UP)
-    r += 4 * A.tiny + TINY
+    r = (R * (1 + A.u) + size * (U + A.u)) * (UP * UP) + (4 * A.tiny + TINY)
     zero = ((x.m == 0) & (x.r == 0)) | ((y.m == 0) & (y.r == 0))
     kept = zero & ((m == 0) | (size - R >= 2 * A.tiny))
     np.copyto(r, R, where=kept)
@@ -176,10 +172,7 @@ def add(x: Ball, y: Ball, A: Arithmetic) -> Ball:
 
 def relu(x: Ball) -> Ball:
     """Encloses max(x, 0), which is exact: a ball that is nowhere positive becomes exactly 0."""
-    r = np.minimum(x.m, 0.0)
-    r += x.r
-    np.maximum(r, 0.0, out=r)
-    r *= UP
+    r = np.maximum(np.minimum(x.m, 0.0) + x.r, 0.0) * UP
     return Ball(np.maximum(x.m, 0.0), r if r.max() < np.inf else np.where(r < np.inf, r, np.inf))
 
 
@@ -201,10 +194,7 @@ def exp_nonpositive(t: Array) -> Array:
     for c in TAYLOR[12::-1]:
         p *= x
         p += c
-    exponent = k.astype(np.int64)
-    exponent += 1023
-    exponent <<= 52
-    p *= exponent.view(np.float64)
+    p *= ((k.astype(np.int64) + 1023) << 52).view(np.float64)
     if not t.min(initial=0.0) >= -700.0:
         p[t < -700.0] = 0.0
     return p
@@ -225,23 +215,15 @@ def softmax(x: Ball, visible: Array | bool, A: Arithmetic) -> Ball:
     largest = radius.max()
     if not (radius.min() > 0 and largest < 1):
         largest = radius.max(axis=-1, keepdims=True)
-    L = (t if whole else np.where(visible, t, 0.0)) * -(2 * U + 2 * A.roundings * A.u)
-    L += radius
+    L = (t if whole else np.where(visible, t, 0.0)) * -(2 * U + 2 * A.roundings * A.u) + radius
     L += 4 * A.roundings * A.u * largest + (2 * EXP_U + A.exp_error)
-    L *= UP  # and the rounding of all that follows is relative to L or to E
+    L *= UP  # the rounding of all that follows is relative to L or to E
     if not largest.all():
         L[(t == 0) & (largest == 0)] = 0.0
-    v = L + 1
-    v *= L
-    v *= p
-    E = v.sum(axis=-1, keepdims=True) * (1 + 8 * n * U) * UP
+    E = ((L + 1) * L * p).sum(axis=-1, keepdims=True) * (1 + 8 * n * U) * UP
     g = np.where(E > 0, 2 * gamma(n + 4, U) + gamma(2 * n + 8, A.u), 2 * gamma(4, U) + gamma(4, A.u)) * UP
-    np.add(L, E + g, out=v)
-    r = v + 1
-    r *= v
-    r *= p
-    lost = 8 * n * (A.tiny + TINY)
-    r += lost
+    v, lost = L + (E + g), 8 * n * (A.tiny + TINY)
+    r = (v + 1) * v * p + lost
     if not v.max() <= 1:
         wide = (v > 1) & visible
         rows = wide.any(axis=-1)

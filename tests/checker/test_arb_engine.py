@@ -20,7 +20,7 @@ from onelayer.data.separation import distinct
 from onelayer_checker import arb_engine, arb_graph, network
 from onelayer_checker.__main__ import EXITS, Options, check
 from onelayer_checker.arb_graph import Graph, Stack, Trapezoids, outward
-from onelayer_checker.claims import read_data
+from onelayer_checker.data import read_data
 
 ARB, BOTH = Options("arb"), Options("both")
 N, n, d = 24, 5, 3

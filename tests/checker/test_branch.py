@@ -345,7 +345,11 @@ def test_a_broken_branch_and_bound_is_caught(module: str, name: str, old: str, n
         mutants[part] = types.ModuleType(f"mutant_{part}")
         monkeypatch.setitem(sys.modules, f"mutant_{part}", mutants[part])  # dataclasses look their module up
         exec(compile(source, f"<{name}>", "exec"), mutants[part].__dict__)
-    first = {"slopes": branching.check_slopes, "rounding": branching.check_rounding, "branch": branching.check_cover}
+    first = {
+        "slopes": branching.check_slopes,
+        "rounding": branching.check_rounding,
+        "branch": branching.check_cover,
+    }
     for check in (branching.check_two_kinks, first[module], check_verdicts, *branching.CHECKS):
         try:
             check(SimpleNamespace(**mutants))

@@ -24,7 +24,8 @@ __all__ = ["Approximation", "approximate"]
 Construction = Literal["auto", "quantise", "published", "continuous", "positional"]
 #: Finer cells are tried this often when the proved bound misses the tolerance that the plan promised.
 REPAIRS, FINER = 5, 1.15
-QUICK_SAMPLES = 1 << 16
+#: Numbers in the sequences on which a new model is tried.
+QUICK_NUMBERS = 1 << 17
 
 
 def approximate(
@@ -141,10 +142,12 @@ def _build(request: Request, plan: Plan, compared: list[Plan]) -> Approximation:
         error_bound=bound,
         left_out=built.left_out,
         measured_error=np.nan,
+        samples=QUICK_NUMBERS // (request.target.n * request.target.d),
         certificate=certificate,
         box=built.box,
+        compared=tuple(compared),
     )
-    return replace(model, measured_error=model.measure(QUICK_SAMPLES, request.seed))
+    return replace(model, measured_error=model.measure(model.samples, request.seed))
 
 
 def _general(request: Request, plan: Plan, compared: list[Plan]) -> list[Constant]:

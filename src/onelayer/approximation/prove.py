@@ -13,7 +13,8 @@ from onelayer.certify.certificate import Certificate
 from onelayer.model import Transformer
 from onelayer.targets import Target
 from onelayer_checker import branch, hats
-from onelayer_checker.claims import Claim, Judge, Progress, read_claim, read_data
+from onelayer_checker.claims import Claim, Judge, Progress, read_claim
+from onelayer_checker.data import read_data
 from onelayer_checker.functions import MOST_TOKENS
 from onelayer_checker.network import Network, build
 from onelayer_checker.targets import Program

@@ -16,7 +16,8 @@ from onelayer.data.answers import Answers, read_answers
 from onelayer.data.sequences import Sequences
 from onelayer.errors import HypothesisError
 from onelayer.memory import Memory
-from onelayer_checker.claims import Claim, Data, Judge, Progress, Verdict, read_data
+from onelayer_checker.claims import Claim, Judge, Progress, Verdict
+from onelayer_checker.data import Data, read_data
 from onelayer_checker.files import CERTIFICATE, DATA, MODEL
 from onelayer_checker.kernel import ARITHMETICS
 from onelayer_checker.network import Network, build

@@ -230,6 +230,13 @@ _STATEMENTS = (
         "Contexts told apart by one attention head, answers read off by a feed-forward stack.",
         ("corollary_1", "temperature", "plateaus"),
     ),
+    Statement(
+        "lab",
+        "Questions as experiments",
+        "",
+        "ours",
+        "What is measured is not proved: an answer is computed from rows over seeds, with confidence intervals.",
+    ),
     *FUNCTIONS,
     *LIMITS,
 )

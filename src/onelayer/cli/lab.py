@@ -1,0 +1,91 @@
+"""`onelayer lab`: list the experiments, run one or all, write the report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from onelayer.cli.console import AsJson, err, out, print_json
+from onelayer.lab import find, names
+from onelayer.lab import report as pages
+from onelayer.lab.experiment import Preset
+from onelayer.lab.harness import DEFAULT_SEEDS
+from onelayer.lab.harness import run as run_experiment
+
+app = typer.Typer(name="lab", help="Questions of the papers as experiments to run again.", no_args_is_help=True)
+
+Full = Annotated[bool, typer.Option("--full/--quick", help="All settings, for hours; or few of them, for minutes.")]
+Results = Annotated[Path, typer.Option(help="Where rows are kept.")]
+
+
+def _preset(full: bool) -> Preset:
+    return "full" if full else "quick"
+
+
+@app.command("list")
+def list_() -> None:
+    """Every experiment and its question."""
+    table = Table(box=None, header_style="bold")
+    for column in ("name", "question", "needs"):
+        table.add_column(column)
+    for name in names():
+        experiment = find(name)
+        table.add_row(name, experiment.QUESTION, ", ".join(experiment.EXTRAS))
+    out.print(table)
+
+
+@app.command()
+def run(
+    name: Annotated[list[str], typer.Argument(help="Experiments, or `all`.", show_default=False)],
+    full: Full = False,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Repetitions; 3 for quick, 5 for full.")] = None,
+    results: Results = Path("lab-results"),
+    jobs: Annotated[int, typer.Option(help="Processes; -1 for one per core.")] = -1,
+    cluster: Annotated[str | None, typer.Option(help="Address of a Dask scheduler, tcp://host:8786.")] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Put old rows aside and begin anew.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run experiments; what was computed before is kept, an interrupted run goes on where it stopped."""
+    chosen = list(names()) if name == ["all"] else name
+    for one in chosen:
+        find(one)  # a wrong name is told before any work
+    preset, said = _preset(full), {}
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=err) as bar:
+        for one in chosen:
+            task = bar.add_task(one, total=None)
+
+            def show(done: int, total: int, task: object = task) -> None:
+                bar.update(task, completed=done, total=total)  # type: ignore[arg-type]
+
+            options = {"seeds": seeds, "results": results, "jobs": jobs, "cluster": cluster, "fresh": fresh}
+            rows = run_experiment(one, preset, progress=show, **options)  # type: ignore[arg-type]
+            said[one] = find(one).verdict(rows)
+    if as_json:
+        print_json({one: {"answer": v.answer, "says": v.says, "findings": v.findings} for one, v in said.items()})
+        return
+    for one, verdict in said.items():
+        out.print(f"[bold]{find(one).QUESTION}[/bold]\n{verdict.answer.capitalize()}. {verdict.says}")
+        for finding in verdict.findings:
+            out.print(f"  - {finding}", highlight=False)
+    again = seeds or DEFAULT_SEEDS[preset]
+    out.print(f"{again} seeds in {results}; a page of all results: onelayer lab report --results {results}")
+
+
+@app.command()
+def report(
+    full: Full = False,
+    results: Results = Path("lab-results"),
+    page: Annotated[Path, typer.Option("--out", help="The page to write; Markdown is written beside it.")] = Path(
+        "lab-report.html"
+    ),
+) -> None:
+    """Write one self-contained HTML page, and Markdown, of all results."""
+    found = pages.sections(results, _preset(full))
+    page.write_text(pages.as_html(found), encoding="utf-8")
+    page.with_suffix(".md").write_text(pages.as_markdown(found), encoding="utf-8")
+    out.print(f"{len(found)} experiments on {page} and {page.with_suffix('.md')}")

@@ -1,0 +1,1 @@
+"""One question, one module; `onelayer.lab.experiment` says what a module has."""

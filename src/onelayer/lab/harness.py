@@ -1,0 +1,99 @@
+"""Running an experiment: every case and seed once, on all cores or on a cluster, resumed where it stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from onelayer.errors import HypothesisError, MissingExtraError
+from onelayer.lab.experiment import Case, Preset, Row, find
+from onelayer.lab.store import Store
+
+#: Called with how many pieces of work are done, and of how many.
+Progress = Callable[[int, int], None]
+DEFAULT_SEEDS = {"quick": 3, "full": 5}
+
+
+def run(
+    name: str,
+    preset: Preset = "quick",
+    *,
+    seeds: int | None = None,
+    results: Path = Path("lab-results"),
+    jobs: int = -1,
+    cluster: str | None = None,
+    fresh: bool = False,
+    progress: Progress = lambda *_: None,
+) -> list[Row]:
+    """The rows of an experiment; those that lie in ``results`` already are not computed again.
+
+    ``cluster`` is the address of a Dask scheduler, whose workers need this package installed.
+    """
+    experiment, count = find(name), DEFAULT_SEEDS[preset] if seeds is None else seeds
+    if count < 1:
+        raise HypothesisError("lab", "at least one seed", f"seeds={seeds}", "Give 1 or more.")
+    store = Store(results, name, preset)
+    if fresh:
+        store.put_aside()
+    cases = experiment.cases(preset)
+    pending = [(case, seed) for case in cases for seed in range(count) if not store.has(case, seed)]
+    total = len(cases) * count
+    done = total - len(pending)
+    progress(done, total)
+    for case, seed, rows, seconds in _computed(name, pending, jobs, cluster):
+        store.write(case, seed, rows, seconds)
+        done += 1
+        progress(done, total)
+    return store.rows(cases, count)
+
+
+def compute(name: str, case: Case, seed: int) -> tuple[Case, int, list[Row], float]:
+    """One piece of work, perhaps on another machine."""
+    with contextlib.suppress(ImportError):  # one thread each: the pieces are what runs side by side
+        import torch
+
+        torch.set_num_threads(1)
+    start = time.perf_counter()
+    rows = find(name).run(case, seed)
+    return case, seed, rows, time.perf_counter() - start
+
+
+def _computed(
+    name: str, pending: list[tuple[Case, int]], jobs: int, cluster: str | None
+) -> Iterator[tuple[Case, int, list[Row], float]]:
+    """Results as they come, in any order."""
+    if not pending:
+        return
+    joblib = _joblib()
+    work = (joblib.delayed(compute)(name, case, seed) for case, seed in pending)
+    with contextlib.ExitStack() as stack:
+        if cluster is not None:
+            stack.enter_context(_client(cluster))
+            stack.enter_context(joblib.parallel_config(backend="dask"))
+            parallel = joblib.Parallel(return_as="generator_unordered")
+        else:
+            parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")
+        yield from parallel(work)
+
+
+def _joblib() -> Any:
+    try:
+        import joblib
+    except ImportError:
+        raise MissingExtraError("The lab", "joblib", "lab") from None
+    return joblib
+
+
+def _client(address: str) -> Any:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise MissingExtraError("A cluster", "distributed", "cluster") from None
+    try:
+        return Client(address, timeout="10s")  # type: ignore[no-untyped-call]
+    except (OSError, ValueError) as error:
+        needs, remedy = "a Dask scheduler that answers", "Start one with: dask scheduler."
+        raise HypothesisError("lab", needs, f"{address!r} does not ({error})", remedy) from None

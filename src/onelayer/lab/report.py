@@ -1,0 +1,145 @@
+"""One page for all experiments: question, answer, picture, table, and how to run it again. HTML and Markdown."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from onelayer.errors import HypothesisError
+from onelayer.lab.experiment import Experiment, Preset, Row, Verdict, find, names
+from onelayer.lab.store import Store
+
+#: Rows of a table on the page; the Parquet files hold all.
+SHOWN = 12
+STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #1b1b1b; }
+h1 { font-size: 1.7rem; }
+h2 { font-size: 1.25rem; margin-top: 3rem; border-top: 1px solid #ccc; padding-top: 1rem; }
+img { max-width: 100%; height: auto; }
+table { border-collapse: collapse; font-size: .82rem; display: block; overflow-x: auto; }
+th, td { padding: .15rem .6rem; border-bottom: 1px solid #ddd; text-align: right; white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; } code, pre { background: #f4f4f4; padding: .1rem .3rem; }
+.answer { font-weight: 600; } .hypotheses { color: #555; } .about { color: #666; font-size: .85rem; }
+"""
+
+
+@dataclass(frozen=True)
+class Section:
+    """What the page says of one experiment."""
+
+    name: str
+    preset: Preset
+    experiment: Experiment
+    rows: list[Row]
+    seeds: int
+    missing: int  # pieces of work that have no rows
+    verdict: Verdict
+    picture: bytes  # PNG
+    seconds: float
+    about: dict[str, Any]
+
+
+def sections(results: Path, preset: Preset) -> list[Section]:
+    """Every experiment that has rows."""
+    found = []
+    for name in names():
+        store = Store(results, name, preset)
+        if (seeds := store.seeds() if store.folder.exists() else 0) < 1:
+            continue
+        experiment = find(name)
+        cases = experiment.cases(preset)
+        rows, about = store.rows(cases, seeds), list(store.about(cases, seeds))
+        if rows:
+            missing = len(cases) * seeds - len(about)
+            seconds = sum(float(entry["seconds"]) for entry in about)
+            verdict, picture = experiment.verdict(rows), _png(experiment.plot(rows))
+            found.append(
+                Section(name, preset, experiment, rows, seeds, missing, verdict, picture, seconds, about[-1])
+            )
+    if not found:
+        needs, remedy = f"results of preset {preset} in {results}", "Run: onelayer lab run NAME"
+        raise HypothesisError("lab", needs, "there are none", remedy)
+    return found
+
+
+def as_html(found: list[Section]) -> str:
+    """Self-contained: pictures inline, no script, nothing from elsewhere."""
+    parts = [
+        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>",
+        "<link rel=icon href='data:,'>",
+        f"<title>The lab of onelayer</title><style>{STYLE}</style>",
+        "<h1>The lab: does the theory hold on real machines?</h1>",
+        "<p>Everything below is measured, not proved. Answers are computed from the rows, with 95% confidence "
+        "intervals over seeds.</p>",
+        "<table><tr><th>question<th>answer<th>in short</tr>",
+        *(
+            f"<tr><td><a href='#{s.name}'>{_e(s.experiment.QUESTION)}</a><td>{_e(s.verdict.answer)}"
+            f"<td style='white-space:normal;text-align:left'>{_e(s.verdict.says)}</tr>"
+            for s in found
+        ),
+        "</table>",
+        *(_section(s) for s in found),
+        _machine(found[-1]),
+        "</html>",
+    ]
+    return "\n".join(parts)
+
+
+def _section(s: Section) -> str:
+    image = base64.b64encode(s.picture).decode()
+    left_out = f"; {s.missing} pieces of work are still missing" if s.missing else ""
+    return "\n".join(
+        [
+            f"<h2 id='{s.name}'>{_e(s.experiment.QUESTION)}</h2>",
+            "<ul class=hypotheses>" + "".join(f"<li>{_e(h)}</li>" for h in s.experiment.HYPOTHESES) + "</ul>",
+            f"<p><span class=answer>{_e(s.verdict.answer.capitalize())}.</span> {_e(s.verdict.says)}</p>",
+            "<ul>" + "".join(f"<li>{_e(finding)}</li>" for finding in s.verdict.findings) + "</ul>",
+            f"<img alt='{_e(s.experiment.QUESTION)}' src='data:image/png;base64,{image}'>",
+            f"<details><summary>{len(s.rows)} rows, {s.seeds} seeds{left_out}</summary>{_table(s.rows)}</details>",
+            f"<p class=about>Run again: <code>onelayer lab run {s.name} --{s.preset} --seeds {s.seeds}</code> "
+            f"({s.seconds:.0f} s of work)</p>",
+        ]
+    )
+
+
+def _table(rows: list[Row]) -> str:
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    step = max(1, len(rows) // SHOWN)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{_e(_shown(row.get(name)))}" for name in columns) + "</tr>" for row in rows[::step]
+    )
+    return "<table><tr>" + "".join(f"<th>{_e(name)}" for name in columns) + f"</tr>{body}</table>"
+
+
+def as_markdown(found: list[Section]) -> str:
+    """The same without pictures, for terminals and diffs."""
+    lines = ["# The lab: does the theory hold on real machines?", "", "Measured, not proved.", ""]
+    for s in found:
+        lines += [f"## {s.experiment.QUESTION}", "", f"**{s.verdict.answer.capitalize()}.** {s.verdict.says}", ""]
+        lines += [f"- {finding}" for finding in s.verdict.findings]
+        lines += ["", f"    onelayer lab run {s.name} --{s.preset} --seeds {s.seeds}", ""]
+    return "\n".join(lines)
+
+
+def _machine(s: Section) -> str:
+    about = {name: s.about[name] for name in ("versions", "machine", "written")}
+    return f"<h2>Machine and versions</h2><pre>{_e(json.dumps(about, indent=1))}</pre>"
+
+
+def _png(figure: Any) -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=110, bbox_inches="tight")
+    return buffer.getvalue()
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else "" if value is None else str(value)
+
+
+def _e(text: str) -> str:
+    return html.escape(str(text), quote=True)

@@ -1,0 +1,103 @@
+"""Rows on disk: one Parquet file per case and seed, written whole or not at all, never overwritten."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import tempfile
+import time
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from onelayer.errors import MissingExtraError
+from onelayer.lab.experiment import Case, Preset, Row
+
+#: What is recorded of the installation beside the rows.
+PACKAGES = ("onelayer", "numpy", "torch", "pyarrow", "joblib", "matplotlib", "python-flint")
+META = b"onelayer"
+
+
+class Store:
+    """The results of one experiment at one preset."""
+
+    def __init__(self, results: Path, name: str, preset: Preset) -> None:
+        self.folder, self.name, self.preset = results / name / preset, name, preset
+
+    def path(self, case: Case, seed: int) -> Path:
+        text = json.dumps({"name": self.name, "case": case, "seed": seed}, sort_keys=True)
+        return self.folder / f"{hashlib.sha256(text.encode()).hexdigest()[:20]}.parquet"
+
+    def has(self, case: Case, seed: int) -> bool:
+        return self.path(case, seed).is_file()
+
+    def write(self, case: Case, seed: int, rows: list[Row], seconds: float) -> None:
+        arrow, parquet = _arrow()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        table = arrow.Table.from_pylist([{**case, "seed": seed, **row} for row in rows])
+        about = {"case": case, "seed": seed, "seconds": seconds, **environment()}
+        table = table.replace_schema_metadata({META: json.dumps(about).encode()})
+        handle, temporary = tempfile.mkstemp(dir=self.folder, suffix=".part")
+        os.close(handle)
+        try:
+            parquet.write_table(table, temporary)
+            os.replace(temporary, self.path(case, seed))
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+
+    def rows(self, cases: list[Case], seeds: int) -> list[Row]:
+        """The rows of these cases and seeds, in order; others that lie there are left alone."""
+        found: list[Row] = []
+        for case in cases:
+            for seed in range(seeds):
+                if self.has(case, seed):
+                    found += self._read(self.path(case, seed)).to_pylist()
+        return found
+
+    def about(self, cases: list[Case], seeds: int) -> Iterator[dict[str, Any]]:
+        for case in cases:
+            for seed in range(seeds):
+                if self.has(case, seed):
+                    yield json.loads(self._read(self.path(case, seed)).schema.metadata[META])
+
+    def seeds(self) -> int:
+        """How many seeds were asked for, as far as the files tell."""
+        files = self.folder.glob("*.parquet")
+        return 1 + max((json.loads(self._read(f).schema.metadata[META])["seed"] for f in files), default=-1)
+
+    def put_aside(self) -> Path | None:
+        """Move what lies there out of the way; results are never overwritten."""
+        if not self.folder.exists():
+            return None
+        aside = self.folder.with_name(f"{self.preset}.{time.strftime('%Y%m%d-%H%M%S')}")
+        self.folder.rename(aside)
+        return aside
+
+    def _read(self, path: Path) -> Any:
+        _, parquet = _arrow()
+        return parquet.read_table(path, use_threads=False)
+
+
+def environment() -> dict[str, Any]:
+    """Versions and machine, to be stored with the rows."""
+    versions = {}
+    for name in PACKAGES:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    machine = {"python": platform.python_version(), "system": platform.platform(), "cores": os.cpu_count()}
+    return {"versions": versions, "machine": machine, "written": time.strftime("%Y-%m-%dT%H:%M:%S%z")}
+
+
+def _arrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise MissingExtraError("The lab", "pyarrow", "lab") from None
+    return pyarrow, pyarrow.parquet
