@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from onelayer_checker import branch, rounding, slopes
-from onelayer_checker.claims import Judge, read_claim, read_data
+from onelayer_checker.claims import Judge, read_claim
+from onelayer_checker.data import read_data
 from onelayer_checker.files import Malformed
 from onelayer_checker.kernel import FLOAT32, REAL
 from onelayer_checker.network import Network, build

@@ -75,7 +75,7 @@ def test_out_of_reach_is_said_without_all_the_work() -> None:
     plan = smooth.plan(request("standardise", 2, 1, 0.0, 1.0, 1e-7))
     assert not plan.reachable
     assert plan.levels < smooth.MOST_UNITS
-    assert plan.best > 1e-7
+    assert plan.error > 1e-7
     assert "units" in str(plan)
 
 
