@@ -24,8 +24,12 @@ Outcome = Literal["proved", "refuted", "undecided"]
 
 #: Components of all tokens, and boxes that one claim may take: beyond it stays undecided.
 MOST_VARIABLES, MOST_BOXES = 4, 1 << 20
+#: How often a box is halved at most: near a point where nothing is known few boxes are left, but never none.
+ROUNDS = 120
 #: Boxes to begin with, at most; numbers of scratch in one block; boxes on which rounding is bounded, at most.
 FIRST, SCRATCH, ROUNDED = 1024, 1 << 21, 1024
+#: Where the smallest bound is looked for, boxes with more than this share of the worst are halved together.
+STEP = 0.8
 
 
 @dataclass(frozen=True)
@@ -113,7 +117,7 @@ def _bounds(problem: Problem, low: Array, high: Array) -> Bounds:
     upper = (distance + each.sum(axis=3)) * inflation(m) + TINY
     # Where slopes of the target are unknown its values may be known.
     apart = (np.maximum(f_high - value, value - f_low) * UP + (r + alone)) * inflation(1) + TINY
-    upper = np.where(apart < upper, apart, upper).reshape(B, -1)
+    upper = np.fmin(apart, upper).reshape(B, -1)
     lower = (np.maximum(at_low - value, value - at_high) / UP - r) / UP - TINY
     worst = np.argmax(np.where(np.isnan(upper), np.inf, upper), axis=1)
     share = np.broadcast_to(each, (B, n, q, m)).reshape(B, -1, m)[np.arange(B), worst]
@@ -142,38 +146,43 @@ class Search:
     open_upper: float
 
 
-def search(problem: Problem, bound: float | None, slack: float, most: int) -> Search:
-    """Halve boxes until each has an error of at most ``bound``; without one, (1 + slack) times the largest found.
-
-    A bound that is certainly exceeded ends it. All boxes of a round are looked at before any of the next.
-    """
+def search(problem: Problem, bound: float, most: int = MOST_BOXES) -> Search:
+    """Halve boxes until no error in one can exceed the bound; an error that certainly exceeds it ends it too."""
     low, high = problem.grid(min(FIRST, most))
     upper, lower, where, boxes, left = 0.0, -np.inf, low[0], 0, np.inf
-    while len(low):
-        if boxes + len(low) > most:
+    for _ in range(ROUNDS):
+        if not len(low) or boxes + len(low) > most or lower > bound:
             break
         found = bounds(problem, low, high)
         boxes += len(low)
-        if (top := float(np.max(found.lower))) > lower:
-            at = int(np.argmax(found.lower))
-            lower, where = top, middle(low[at], high[at])[0]
-        allowed = max(lower, 0.0) * (1 + slack) if bound is None else bound
-        done = found.upper <= allowed
+        at = int(np.argmax(found.lower))
+        if found.lower[at] > lower:
+            lower, where = float(found.lower[at]), middle(low[at], high[at])[0]
+        done = found.upper <= bound
         upper = max(upper, float(found.upper.max(where=done, initial=0.0)))
-        low, high, share = low[~done], high[~done], found.share[~done]
         left = float(np.max(found.upper[~done], initial=0.0))
-        if bound is not None and lower > bound:
-            break
-        low, high = halves(low, high, share)
+        low, high = halves(low[~done], high[~done], found.share[~done])
     return Search(upper, lower, where, boxes, (low, high), left if len(low) else 0.0)
 
 
-def smallest_bound(problem: Problem, slack: float = 0.1, most: int = MOST_BOXES) -> tuple[float, Search]:
-    """About the smallest bound that ``judge`` proves with so many boxes: it halves no box that this did not."""
+def smallest_bound(problem: Problem, slack: float = 0.15, most: int = MOST_BOXES) -> float:
+    """About the smallest bound that ``search`` proves with so many boxes, or (1 + slack) times an error that is
+    reached: the worst boxes are halved first. With this bound a search halves no box that was not halved here."""
     with np.errstate(all="ignore"):
-        found = search(problem, None, slack, most)
-    # Sums of other blocks may round otherwise.
-    return max(found.upper, found.open_upper) * (1 + 2.0**-30), found
+        low, high = problem.grid(min(FIRST, most))
+        found, boxes = bounds(problem, low, high), len(low)
+        for _ in range(ROUNDS):
+            worst, reached = float(np.max(found.upper)), max(float(np.max(found.lower)), 0.0)
+            split = ~(found.upper <= max(worst * STEP, reached * (1 + slack)))
+            if not split.any() or boxes + 2 * int(split.sum()) > most:
+                break
+            a, b = halves(low[split], high[split], found.share[split])
+            more, boxes = bounds(problem, a, b), boxes + len(a)
+            low, high = np.concatenate([low[~split], a]), np.concatenate([high[~split], b])
+            sides = ("upper", "lower", "share")
+            old, new = ([getattr(x, name) for name in sides] for x in (found, more))
+            found = Bounds(*(np.concatenate([x[~split], y]) for x, y in zip(old, new, strict=True)))
+    return worst * (1 + 2.0**-30)  # sums of other blocks may round otherwise
 
 
 def judge(claim: Any, network: Network) -> tuple[Outcome, str, float]:
@@ -186,7 +195,7 @@ def judge(claim: Any, network: Network) -> tuple[Outcome, str, float]:
     bound = (number["bound"] - rounding) / UP - TINY
     if not bound > 0:
         return "undecided", f"{A.name} may be {rounding:.6g} off, which leaves nothing of the bound", np.inf
-    found = search(problem, bound, 0.0, MOST_BOXES)
+    found = search(problem, bound, MOST_BOXES)
     if found.lower > bound:
         return _too_large(found, number["bound"], rounding, A)
     if len(found.open[0]):

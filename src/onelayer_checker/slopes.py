@@ -1,4 +1,4 @@
-"""Slopes of the network on boxes: T(x) - T(c) = J (x - c) for every x of the box, with J in the enclosure.
+"""Slopes of the network on boxes: T(b) - T(a) = J (b - a) for any two points a, b of the box, J in the enclosure.
 
 Real arithmetic. Between two points a and b: an affine map multiplies differences; relu(u) - relu(v) = s (u - v)
 with s in [0, 1], 1 where neither is negative, 0 where neither is positive; attention multiplies by its derivatives,
@@ -96,7 +96,7 @@ def dense(layer: Layer) -> Array:
 
 
 def network_slopes(network: Network, centre: Array, radius: Array) -> Slopes:
-    """Encloses the outputs of all tokens [B n, q] at centres [B, n, d], and their slopes within radii [B, n, d].
+    """Encloses the outputs of all tokens [B n, q] at centres [B, n, d], and slopes on boxes of radii [B, n, d].
 
     Variables are token-major: slopes are [B n, n d, ...], those of token k with respect to all tokens.
     """

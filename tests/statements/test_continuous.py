@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
+import onelayer
 from onelayer.approximation import smooth
 from onelayer.approximation.plan import Request
 from onelayer.constructions.approximation import continuous
@@ -71,7 +75,7 @@ def test_out_of_reach_is_said_without_all_the_work() -> None:
     plan = smooth.plan(request("standardise", 2, 1, 0.0, 1.0, 1e-7))
     assert not plan.reachable
     assert plan.levels < smooth.MOST_UNITS
-    assert plan.best > 1e-7
+    assert plan.error > 1e-7
     assert "units" in str(plan)
 
 
@@ -120,3 +124,16 @@ def test_what_does_not_vary_is_not_read() -> None:
 
 def test_statement() -> None:
     assert STATEMENT.rests_on == ("temperature_heads",)
+
+
+def test_the_cubic_is_proved_where_no_narrow_layer_can_be(tmp_path) -> None:
+    model = onelayer.approximate(
+        CUBIC, n=2, d=1, low=-1.0, high=1.0, tolerance=0.12, construction="continuous", dtype="float64"
+    )
+    assert model.proved
+    assert model.measured_error <= model.error_bound <= 0.12 < float(narrow_stream.ERROR_LOWER)
+    assert [c["type"] for c in model.certify().claims] == ["sup_error_everywhere"] * 2
+    assert model.left_out == 0
+    onelayer.save(tmp_path / "cubic", model, certificate=model.certify())
+    ran = subprocess.run([sys.executable, "-m", "onelayer_checker", str(tmp_path / "cubic")], capture_output=True)
+    assert ran.stdout.decode().splitlines()[-1] == "VERIFIED"
