@@ -22,6 +22,7 @@ from benchmarks import (
     statements,
     text,
     throughput,
+    trained,
     training,
 )
 
@@ -39,6 +40,7 @@ ALL = {
     "training": training.run,
     "approximate": approximate.run,
     "rates": rates.run,
+    "trained": trained.run,
 }
 RESULTS = Path(__file__).parent / "results"
 

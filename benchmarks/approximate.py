@@ -79,8 +79,8 @@ def row(target: str, n: int, d: int, tolerance: float, construction: str) -> Row
 
 
 def cells(model: Approximation) -> int:
-    """Of the whole box."""
-    return int(str(model.ledger["levels"])) ** (model.target.n * model.target.d)
+    """Of the whole box; 0 for a construction without cells."""
+    return int(str(model.ledger.get("levels", 0))) ** (model.target.n * model.target.d)
 
 
 def standing(model: Approximation, tolerance: float, measured: float, where: Any) -> str:
