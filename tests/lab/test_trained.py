@@ -40,18 +40,19 @@ def softmax(logits: np.ndarray) -> np.ndarray:
 
 
 def gradients_by_hand(h, W_Q, W_K, W_V, W_O, y) -> dict[str, np.ndarray]:
-    """Of 1/2 |z - y|^2 for one sequence, z = h + A h W_V W_O and A = softmax(h W_Q (h W_K)^T).
+    """Of 1/2 |z - y|^2 for one sequence, z = h + A h W_V W_O and A = softmax(h W_Q (h W_K)^T / sqrt(s)).
 
     With G = z - y:  dW_O = (A v)^T G;  dU = G W_O^T is the gradient at the averages U = A v, so dv = A^T dU and
-    dA = dU v^T; the softmax of a row gives dL = A o (dA - (A o dA) 1);  L = q k^T gives dq = dL k, dk = dL^T q.
+    dA = dU v^T; the softmax of a row gives dL = A o (dA - (A o dA) 1);
+    L = q k^T / sqrt(s) gives dq = dL k / sqrt(s) and dk = dL^T q / sqrt(s).
     """
     q, k, v = h @ W_Q, h @ W_K, h @ W_V
-    A = softmax(q @ k.T)
+    A = softmax(q @ k.T / q.shape[1] ** 0.5)
     U = A @ v
     G = h + U @ W_O - y
     dU = G @ W_O.T
     dA = dU @ v.T
-    dL = A * (dA - (A * dA).sum(1, keepdims=True))
+    dL = A * (dA - (A * dA).sum(1, keepdims=True)) / q.shape[1] ** 0.5
     return {"W_Q": h.T @ (dL @ k), "W_K": h.T @ (dL.T @ q), "W_V": h.T @ (A.T @ dU), "W_O": U.T @ G}
 
 
@@ -113,6 +114,14 @@ def test_gradients_agree_with_differences(shape, scope) -> None:
             values[at] = before
             slope = (values_at[0] - values_at[1]) / 2e-6
             assert tensor.grad.view(-1)[at].item() == pytest.approx(slope, rel=1e-5, abs=1e-5)
+
+
+def test_leaving_out_the_scale_changes_steps_not_the_start() -> None:
+    task = facts()
+    nets = [Net(Shape(8, scaled=scaled), task, dtype="float64") for scaled in (True, False)]
+    np.testing.assert_allclose(*(predict(net, task.tokens) for net in nets), rtol=1e-9)
+    moved = [predict(train(net, task, Budget(steps=5), 1e-2).net, task.tokens) for net in nets]
+    assert np.abs(moved[0] - moved[1]).max() > 1e-3
 
 
 def test_a_rank_limits_the_weights() -> None:

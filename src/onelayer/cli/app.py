@@ -13,7 +13,7 @@ import typer
 from onelayer import __version__
 from onelayer.certify.certificate import certify
 from onelayer.certify.explain import explain as explain_folder
-from onelayer.cli import approximation, casting, certificates, lab, pictures, text, theorem_table
+from onelayer.cli import approximation, casting, certificates, lab, pictures, race, text, theorem_table
 from onelayer.cli.console import (
     AsJson,
     Data,
@@ -162,7 +162,7 @@ def inspect(
         err.print(f"picture written to {picture}", markup=False)
 
 
-for command in (certificates.verify, certificates.explain, certificates.report, casting.cast):
+for command in (certificates.verify, certificates.explain, certificates.report, casting.cast, race.race):
     app.command()(command)
 app.command()(text.memorize_text)
 app.command()(text.recite)

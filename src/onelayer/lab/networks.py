@@ -1,7 +1,8 @@
 """Transformers to be trained: the data of a task, the shape of a model, its parameters by name, its forward pass.
 
-A layer is h + attention(h), then h + feed-forward(h) with ReLU, as in docs/notation.md: no 1/sqrt(s) in the forward
-pass (it is in the initial weights), layer norm only if asked for.
+A layer is h + attention(h), then h + feed-forward(h) with ReLU, as in docs/notation.md but for the 1/sqrt(s) of
+ordinary practice: under Adam, whose steps do not know the size of a weight, it decides how fast logits may grow.
+Without it (``scaled=False``) the initial queries are that much smaller instead. Layer norm only if asked for.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ class Shape:
     attention: Literal["softmax", "hardmax"] = "softmax"  # hardmax is trained straight through
     norm: bool = False  # layer norm before each part
     positions: bool = False
+    scaled: bool = True  # logits over sqrt(s)
 
     @property
     def head_size(self) -> int:
@@ -120,6 +122,8 @@ class Net:
         x = self._normed(h, f"{layer}.attention")
         q, k, v = (x[:, None] @ self.factor(layer, name) for name in ("W_Q", "W_K", "W_V"))  # [N, H, n, s]
         logits = q @ k.transpose(-1, -2)
+        if self.shape.scaled:
+            logits = logits / self.shape.head_size**0.5
         if seen is not None:
             logits = logits.masked_fill(~seen[:, None, None, :], -torch.inf)
         weights = torch.softmax(logits, dim=-1)
@@ -158,12 +162,13 @@ def _sizes(shape: Shape, task: Task) -> dict[str, tuple[tuple[int, ...], float]]
     w, s, H, m, r = shape.width, shape.head_size, shape.heads, shape.hidden, shape.rank
     first = task.vocabulary or task.tokens.shape[-1]
     sizes: dict[str, tuple[tuple[int, ...], float]] = {}
-    sizes["embedding"] = ((first, w), 1.0 if task.vocabulary else float(first) ** -0.5)
+    scale = 0.5**0.5 if shape.positions else 1.0  # token and place together have components of size 1
+    sizes["embedding"] = ((first, w), scale if task.vocabulary else float(first) ** -0.5)
     if shape.positions:
-        sizes["positions"] = ((task.tokens.shape[1], w), 1.0)
+        sizes["positions"] = ((task.tokens.shape[1], w), scale)
     for layer in range(shape.layers):
         for name in ("W_Q", "W_K", "W_V"):
-            spread = w**-0.5 * (s**-0.5 if name == "W_Q" else 1.0)
+            spread = (w if shape.scaled or name != "W_Q" else w * s) ** -0.5
             if r is None or r >= min(w, s):
                 sizes[f"{layer}.{name}"] = ((H, w, s), spread)
             else:

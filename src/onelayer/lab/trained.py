@@ -34,6 +34,7 @@ __all__ = [
     "contexts",
     "count_parameters",
     "fill",
+    "framework",
     "has_positions",
     "predict",
     "train",
