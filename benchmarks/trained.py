@@ -1,16 +1,15 @@
 """Constructed against trained: functions of three numbers, as `approximate` compiles them and as Adam fits them.
 
 Trained are a Transformer of one layer (embedding, torch.nn.TransformerEncoderLayer with four heads, ReLU and
-pre-norm, no dropout; linear output), the same with four layers, and Deep Sets (two layers per token, their mean, two
-layers).
-Where the target has one answer per sequence, tokens are averaged before the output. Each is given at least as many
-parameters as the constructed model it stands beside.
+pre-norm, no dropout; linear output), the same with four layers, and Deep Sets (two layers per token, their mean,
+two layers). Where the target has one answer per sequence, tokens are averaged before the output. Each is given at
+least as many parameters as the constructed model it stands beside.
 
 Every batch is fresh and uniform in the box; the loss is the mean square; the rate is warmed up and falls as a
-cosine over the time. Of three rates the one with the smallest largest error on 2^14 held-out inputs after a run of a tenth
-of the time is taken. Errors are then measured alike for all: samples and hill climbing for the largest, uniform
-samples of the whole box for the mean. Networks of millions of parameters are asked fewer samples (see the table),
-which can only flatter them. Times are CPU seconds of one core.
+cosine over the time. Of three rates the one is taken that has the smallest largest error on 2^14 held-out inputs
+after a run of a tenth of the time. Errors are then measured alike for all: samples and hill climbing for the
+largest, uniform samples of the whole box for the mean. Networks of millions of parameters are asked fewer samples
+(see the table), which can only flatter them. Times are CPU seconds of one core.
 
 ONELAYER_BENCH_SECONDS sets the time of a run; by default 300.
 """
