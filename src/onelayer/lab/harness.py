@@ -41,6 +41,7 @@ def run(
     store = Store(results, name, preset)
     if fresh:
         store.put_aside()
+    store.tidy()
     cases = experiment.cases(preset)
     pending = [(case, seed) for case in cases for seed in range(count) if not store.has(case, seed)]
     total = len(cases) * count
