@@ -165,15 +165,15 @@ def search(problem: Problem, bound: float, most: int = MOST_BOXES) -> Search:
     return Search(upper, lower, where, boxes, (low, high), left if len(low) else 0.0)
 
 
-def smallest_bound(problem: Problem, slack: float = 0.15, most: int = MOST_BOXES) -> float:
-    """About the smallest bound that ``search`` proves with so many boxes, or (1 + slack) times an error that is
-    reached: the worst boxes are halved first. With this bound a search halves no box that was not halved here."""
+def smallest_bound(problem: Problem, slack: float, most: int = MOST_BOXES, enough: float = 0.0) -> float:
+    """About the smallest bound that ``search`` proves with so many boxes; or one that is ``enough``, or (1 + slack)
+    times an error that is reached. The worst boxes are halved first; the search will halve no others."""
     with np.errstate(all="ignore"):
         low, high = problem.grid(min(FIRST, most))
         found, boxes = bounds(problem, low, high), len(low)
         for _ in range(ROUNDS):
             worst, reached = float(np.max(found.upper)), max(float(np.max(found.lower)), 0.0)
-            split = ~(found.upper <= max(worst * STEP, reached * (1 + slack)))
+            split = ~(found.upper <= max(worst * STEP, reached * (1 + slack), enough))
             if not split.any() or boxes + 2 * int(split.sum()) > most:
                 break
             a, b = halves(low[split], high[split], found.share[split])

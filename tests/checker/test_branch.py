@@ -247,6 +247,7 @@ def check_verdicts(m: SimpleNamespace) -> None:
         assert problem.rounding(REAL) == 0
     problem = m.branch.Problem(line(), read_claim(entry(1.0), "claim").target, -3.0, 1.0)  # it has a kink at -2
     assert 1.25 <= m.branch.smallest_bound(problem, 0.1) < 1.26
+    assert 1.25 <= m.branch.smallest_bound(problem, 0.1, enough=2.0) <= 2.01
     problem = m.branch.Problem(line(), read_claim(WAVE, "claim").target, 0.0, 1.0)
     few = m.branch.search(problem, 2.31, 4)
     assert len(few.open[0])
@@ -288,7 +289,7 @@ def test_a_budget_that_ends_names_a_box(monkeypatch) -> None:
 def test_what_cannot_be_judged() -> None:
     tokens = np.zeros((1, 1, 1), np.float32)
     for claim, message in (
-        (entry(0.3, low=2.0, high=2.0), "an inside"),
+        (entry(0.3, low=2.0, high=2.0), "empty"),
         (entry(0.3) | {"scope": "last"}, "full sequences"),
         (entry(0.3) | {"scope": "sequence"}, "other numbers"),
     ):
@@ -349,9 +350,9 @@ def test_a_broken_branch_and_bound_is_caught(module: str, name: str, old: str, n
     first = {
         "slopes": branching.check_slopes,
         "rounding": branching.check_rounding,
-        "branch": branching.check_cover,
+        "branch": branching.check_bounds,
     }
-    for check in (branching.check_two_kinks, first[module], check_verdicts, *branching.CHECKS):
+    for check in (*branching.CHECKS[:2], check_verdicts, first[module], *branching.CHECKS[2:]):
         try:
             check(SimpleNamespace(**mutants))
         except (AssertionError, RuntimeWarning, ValueError, IndexError):

@@ -21,8 +21,9 @@ from onelayer_checker.targets import Program
 
 Array = NDArray[Any]
 LARGEST = 2.0**900
-#: Where the checker halves boxes: how far above an error a bound may stay, and how many boxes are worth less.
-SLACK, BOXES = 0.15, 1 << 17
+#: Where the checker halves boxes for a smaller bound: how far above an error it may stay, how many boxes that is
+#: worth, and the share of the tolerance that is small enough.
+SLACK, BOXES, ENOUGH = 0.15, 1 << 17, 0.125
 
 
 def as_entry(target: Target, value_error: float) -> dict[str, Any] | None:
@@ -82,7 +83,7 @@ def _wanted(network: Network, claims: list[Claim], tolerance: float) -> Iterator
             yield tolerance
         else:
             problem = branch.Problem(network, claim.target, low, high)
-            real = branch.smallest_bound(problem, SLACK, BOXES) if real is None else real
+            real = branch.smallest_bound(problem, SLACK, BOXES, ENOUGH * tolerance) if real is None else real
             yield min(tolerance, (real + problem.rounding(claim.arith)) * (1 + 2.0**-30))
 
 
