@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test fast lint env bench clean help
+.PHONY: demo test fast lint env bench lab clean help
 
 help:
 	@echo "make demo   compile a small table of facts into one layer and look at it"
@@ -11,6 +11,7 @@ help:
 	@echo "make fast   run the tests that take seconds"
 	@echo "make lint   formatter, linter, types, import contracts"
 	@echo "make bench  measure against floors and peers"
+	@echo "make lab    run every experiment at its quick setting and write lab-report.html"
 	@echo "make env    create $(VENV) with everything the tests need"
 
 # Without the label "+cpu" pip would take gigabytes of CUDA. Where no index has the label, it fails at once, and PyTorch's
@@ -54,6 +55,10 @@ lint: env
 
 bench: env
 	$(BIN)/python -m benchmarks
+
+lab: env
+	$(BIN)/onelayer lab run all
+	$(BIN)/onelayer lab report
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

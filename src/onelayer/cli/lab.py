@@ -69,9 +69,10 @@ def run(
         print_json({one: {"answer": v.answer, "says": v.says, "findings": v.findings} for one, v in said.items()})
         return
     for one, verdict in said.items():
-        out.print(f"[bold]{find(one).QUESTION}[/bold]\n{verdict.answer.capitalize()}. {verdict.says}")
+        out.print(f"[bold]{find(one).QUESTION}[/bold]")
+        out.print(f"{verdict.answer.capitalize()}. {verdict.says}", highlight=False, markup=False)
         for finding in verdict.findings:
-            out.print(f"  - {finding}", highlight=False)
+            out.print(f"  - {finding}", highlight=False, markup=False)
     again = seeds or DEFAULT_SEEDS[preset]
     out.print(f"{again} seeds in {results}; a page of all results: onelayer lab report --results {results}")
 

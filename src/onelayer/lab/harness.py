@@ -15,6 +15,8 @@ from onelayer.lab.store import Store
 #: Called with how many pieces of work are done, and of how many.
 Progress = Callable[[int, int], None]
 DEFAULT_SEEDS = {"quick": 3, "full": 5}
+#: On a cluster: how often a piece that failed is tried again, and how long to wait for an answer.
+RETRIES, PATIENCE = 3, 10.0
 
 
 def run(
@@ -30,7 +32,8 @@ def run(
 ) -> list[Row]:
     """The rows of an experiment; those that lie in ``results`` already are not computed again.
 
-    ``cluster`` is the address of a Dask scheduler, whose workers need this package installed.
+    ``cluster`` is the address of a Dask scheduler, whose workers need this package installed. A worker that dies
+    loses nothing but time: its pieces go to the others.
     """
     experiment, count = find(name), DEFAULT_SEEDS[preset] if seeds is None else seeds
     if count < 1:
@@ -38,6 +41,7 @@ def run(
     store = Store(results, name, preset)
     if fresh:
         store.put_aside()
+    store.tidy()
     cases = experiment.cases(preset)
     pending = [(case, seed) for case in cases for seed in range(count) if not store.has(case, seed)]
     total = len(cases) * count
@@ -69,14 +73,13 @@ def _computed(
         return
     joblib = _joblib()
     work = (joblib.delayed(compute)(name, case, seed) for case, seed in pending)
-    with contextlib.ExitStack() as stack:
-        if cluster is not None:
-            stack.enter_context(_client(cluster))
-            stack.enter_context(joblib.parallel_config(backend="dask"))
-            parallel = joblib.Parallel(return_as="generator_unordered")
-        else:
-            parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")
-        yield from parallel(work)
+    if cluster is None:
+        yield from joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")(work)
+        return
+    # One piece at a time: a batch would be lost as a whole with its worker.
+    how = {"n_jobs": -1, "batch_size": 1, "pre_dispatch": "all", "return_as": "generator_unordered"}
+    with _client(cluster) as client, joblib.parallel_config(backend="dask", client=client, retries=RETRIES):
+        yield from joblib.Parallel(**how)(work)
 
 
 def _joblib() -> Any:
@@ -88,12 +91,20 @@ def _joblib() -> Any:
 
 
 def _client(address: str) -> Any:
+    """A connection to a scheduler that has workers."""
     try:
         from distributed import Client
     except ImportError:
         raise MissingExtraError("A cluster", "distributed", "cluster") from None
     try:
-        return Client(address, timeout="10s")  # type: ignore[no-untyped-call]
-    except (OSError, ValueError) as error:
+        client: Any = Client(address, timeout=PATIENCE)  # type: ignore[no-untyped-call]
+    except (OSError, ValueError, TypeError) as error:
         needs, remedy = "a Dask scheduler that answers", "Start one with: dask scheduler."
         raise HypothesisError("lab", needs, f"{address!r} does not ({error})", remedy) from None
+    try:
+        client.wait_for_workers(1, timeout=PATIENCE)
+    except OSError:
+        client.close()
+        remedy = f"Start one on each machine with: dask worker {address}"
+        raise HypothesisError("lab", "a Dask worker at least", f"{address!r} has none", remedy) from None
+    return client

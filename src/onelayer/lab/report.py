@@ -57,7 +57,7 @@ def sections(results: Path, preset: Preset) -> list[Section]:
         if rows:
             missing = len(cases) * seeds - len(about)
             seconds = sum(float(entry["seconds"]) for entry in about)
-            verdict, picture = experiment.verdict(rows), _png(experiment.plot(rows))
+            verdict, picture = _judged(experiment, rows, missing)
             found.append(
                 Section(name, preset, experiment, rows, seeds, missing, verdict, picture, seconds, about[-1])
             )
@@ -65,6 +65,16 @@ def sections(results: Path, preset: Preset) -> list[Section]:
         needs, remedy = f"results of preset {preset} in {results}", "Run: onelayer lab run NAME"
         raise HypothesisError("lab", needs, "there are none", remedy)
     return found
+
+
+def _judged(experiment: Experiment, rows: list[Row], missing: int) -> tuple[Verdict, bytes]:
+    """Verdict and picture; an interrupted run may not have the rows that they compare."""
+    try:
+        return experiment.verdict(rows), _png(experiment.plot(rows))
+    except (ArithmeticError, LookupError, TypeError, ValueError):
+        if not missing:
+            raise
+        return Verdict("open", f"{missing} pieces of work are missing: run it again to go on."), b""
 
 
 def as_html(found: list[Section]) -> str:
@@ -99,7 +109,7 @@ def _section(s: Section) -> str:
             "<ul class=hypotheses>" + "".join(f"<li>{_e(h)}</li>" for h in s.experiment.HYPOTHESES) + "</ul>",
             f"<p><span class=answer>{_e(s.verdict.answer.capitalize())}.</span> {_e(s.verdict.says)}</p>",
             "<ul>" + "".join(f"<li>{_e(finding)}</li>" for finding in s.verdict.findings) + "</ul>",
-            f"<img alt='{_e(s.experiment.QUESTION)}' src='data:image/png;base64,{image}'>",
+            f"<img alt='{_e(s.experiment.QUESTION)}' src='data:image/png;base64,{image}'>" if image else "",
             f"<details><summary>{len(s.rows)} rows, {s.seeds} seeds{left_out}</summary>{_table(s.rows)}</details>",
             f"<p class=about>Run again: <code>onelayer lab run {s.name} --{s.preset} --seeds {s.seeds}</code> "
             f"({s.seconds:.0f} s of work)</p>",

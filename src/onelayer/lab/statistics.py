@@ -53,6 +53,46 @@ def grouped(rows: list[Row], by: str | Callable[[Row], Any], value: str) -> dict
     return {group: interval(groups[group]) for group in sorted(groups)}
 
 
+@dataclass(frozen=True)
+class Factor:
+    """A geometric mean, and the factor within which the true one lies with 95% confidence."""
+
+    mean: float
+    factor: float
+    count: int
+
+    def __str__(self) -> str:
+        if self.count == 1:
+            return f"{self.mean:.3g}"
+        near = f"{100 * (self.factor - 1):.2g}%" if self.factor < 1.1 else f"a factor of {self.factor:.3g}"
+        return f"{self.mean:.3g} (within {near})"
+
+
+def geometric(values: Iterable[Any]) -> Factor:
+    """For positive numbers that spread over orders of magnitude."""
+    found = interval(np.log([float(value) for value in values]))
+    return Factor(float(np.exp(found.mean)), float(np.exp(found.half)), found.count)
+
+
+def steepness(x: Iterable[Any], y: Iterable[Any]) -> Interval:
+    """The slope of the least-squares line through (x, y) and its 95% interval; unknown for fewer than 3 points."""
+    a, b = np.array([float(v) for v in x]), np.array([float(v) for v in y])
+    spread = float(((a - a.mean()) ** 2).sum()) if len(a) > 1 else 0.0
+    if spread == 0:
+        return Interval(np.nan, np.nan, len(a))
+    found = float(((a - a.mean()) * (b - b.mean())).sum() / spread)
+    if len(a) == 2:
+        return Interval(found, np.nan, 2)
+    rest = b - b.mean() - found * (a - a.mean())
+    quantile = STUDENT[len(a) - 3] if len(a) - 3 < len(STUDENT) else NORMAL
+    return Interval(found, float(quantile * np.sqrt((rest**2).sum() / (len(a) - 2) / spread)), len(a))
+
+
+def exponent(x: Iterable[Any], y: Iterable[Any]) -> Interval:
+    """p of the best y = c x^p, with its interval."""
+    return steepness(np.log([float(v) for v in x]), np.log([float(v) for v in y]))
+
+
 def slope(x: Iterable[float], y: Iterable[float]) -> float:
     """Of the least-squares line through (log x, log y)."""
     pairs = [(np.log(a), np.log(b)) for a, b in zip(x, y, strict=True) if a > 0 and b > 0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -19,6 +20,8 @@ from onelayer.lab.experiment import Case, Preset, Row
 #: What is recorded of the installation beside the rows.
 PACKAGES = ("onelayer", "numpy", "torch", "pyarrow", "joblib", "matplotlib", "python-flint")
 META = b"onelayer"
+#: Seconds after which a file that was never finished is nobody's any more.
+STALE = 3600.0
 
 
 class Store:
@@ -49,6 +52,13 @@ class Store:
             Path(temporary).unlink(missing_ok=True)
             raise
 
+    def tidy(self) -> None:
+        """Remove what a killed run has left unfinished; another run may be writing next to us."""
+        for part in self.folder.glob("*.part"):
+            with contextlib.suppress(FileNotFoundError):
+                if time.time() - part.stat().st_mtime > STALE:
+                    part.unlink()
+
     def rows(self, cases: list[Case], seeds: int) -> list[Row]:
         """The rows of these cases and seeds, in order; others that lie there are left alone."""
         found: list[Row] = []
@@ -73,7 +83,9 @@ class Store:
         """Move what lies there out of the way; results are never overwritten."""
         if not self.folder.exists():
             return None
-        aside = self.folder.with_name(f"{self.preset}.{time.strftime('%Y%m%d-%H%M%S')}")
+        stamp, count = time.strftime("%Y%m%d-%H%M%S"), 0
+        while (aside := self.folder.with_name(f"{self.preset}.{stamp}{f'-{count}' if count else ''}")).exists():
+            count += 1
         self.folder.rename(aside)
         return aside
 

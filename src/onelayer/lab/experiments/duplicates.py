@@ -1,0 +1,215 @@
+"""Repeated tokens, and sequences that are almost equal: what published assumptions forbid, and what they cost."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onelayer.constructions.memorization import memorize
+from onelayer.errors import HypothesisError
+from onelayer.lab.experiment import Case, Preset, Row, Verdict
+from onelayer.lab.pictures import figure, line
+from onelayer.lab.statistics import grouped, interval, steepness
+from onelayer.recall import recall
+
+QUESTION = "Does one layer need tokens that do not repeat, and sequences that are far apart?"
+HYPOTHESES = (
+    "Theorem 2 and Theorem K exclude a token that stands twice in a sequence; softmax sees multiplicities up to a "
+    "common factor (Lemma D), so that a searched head does not mind.",
+    "Two sequences at a distance t cost a searched head log2(1/t) bits; sums of whole-number codes do not see t.",
+)
+EXTRAS: tuple[str, ...] = ()
+MAPPINGS = ("published", "rank_one", "temperature", "shared_query", "averages", "lattice")
+#: Mappings whose statements assume that no token repeats.
+STRICT = ("published", "rank_one")
+DTYPES = ("float32", "float64")
+N, VOCABULARY, LENGTH, WIDTH, CLASSES = 40, 30, 10, 4, 8
+#: Few tokens in short sequences: what Theorem K can do at all.
+SMALL = {"n": 3, "vocabulary": 5, "sequences": 8}
+
+
+def cases(preset: Preset) -> list[Case]:
+    size = {"n": LENGTH, "vocabulary": VOCABULARY, "sequences": N if preset == "quick" else 10 * N}
+    rates = range(0, 100, 10)
+    exponents = range(0, 13, 2) if preset == "quick" else range(13)
+    repeats = [{"part": "repeats", "rate": rate / 100, "distance": 1.0, **size} for rate in rates]
+    few = [{"part": "few", "rate": rate, "distance": 1.0, **SMALL} for rate in (0.0, 1 / 3)]
+    similar = [{"part": "similar", "rate": 0.0, "distance": 10.0**-k, **size} for k in exponents]
+    return repeats + few + similar
+
+
+def run(case: Case, seed: int) -> list[Row]:
+    rng = np.random.default_rng([seed, round(100 * case["rate"]), case["n"]])
+    X, Y = _similar(case, rng) if case["part"] == "similar" else _repeated(case, rng)
+    return [_built(X, Y, mapping, dtype, seed) for mapping in MAPPINGS for dtype in DTYPES]
+
+
+def _built(X: NDArray[Any], Y: NDArray[Any], mapping: Any, dtype: str, seed: int) -> Row:
+    """A model and what it recalls, or who refused."""
+    row: Row = {"mapping": mapping, "dtype": dtype, "refused": "", "recall": 0.0}
+    try:
+        model = memorize(X, Y, mapping=mapping, dtype=dtype, seed=seed)
+    except HypothesisError as error:
+        return row | {"refused": error.statement, "why": error.needs, "gap": None, "bits": None, "rank": None}
+    found, ledger = recall(model, X, Y), model.ledger
+    return row | {
+        "recall": found.right / found.total,
+        "why": "",
+        "gap": float(str(ledger["gap"])),
+        "bits": float(str(ledger["bits_needed"])),
+        "rank": int(str(ledger["rank"])),
+    }
+
+
+def _repeated(case: Case, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Sequences in pairs of the same set of tokens, with other multiplicities where there are repetitions."""
+    n, tokens = case["n"], rng.normal(size=(case["vocabulary"], WIDTH))
+    different = max(1, round(n * (1 - case["rate"])))
+    ids = []
+    for _ in range(case["sequences"] // 2):
+        chosen = rng.choice(case["vocabulary"], different, replace=False)
+        ids += [np.concatenate([chosen, rng.choice(chosen, n - different)]) for _ in range(2)]
+    return tokens[np.array(ids)], _answers(np.array(ids), rng)
+
+
+def _answers(ids: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
+    """A random class for each token in each multiset, multisets with proportional multiplicities being one."""
+    seen: dict[Any, int] = {}
+    answers = np.zeros(ids.shape, int)
+    for i, row in enumerate(ids.tolist()):
+        counts = Counter(row)
+        divisor = math.gcd(*counts.values())
+        company = frozenset((token, count // divisor) for token, count in counts.items())
+        for k, token in enumerate(row):
+            answers[i, k] = seen.setdefault((token, company), int(rng.integers(CLASSES)))
+    return answers
+
+
+def _similar(case: Case, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Pairs of sequences that differ in one token, by a given distance; their answers differ at every token."""
+    half, n = case["sequences"] // 2, case["n"]
+    first = rng.normal(size=(half, n, WIDTH))
+    step = rng.normal(size=(half, WIDTH))
+    second = first.copy()
+    second[:, 0] += case["distance"] * step / np.linalg.norm(step, axis=1, keepdims=True)
+    answers = rng.integers(0, CLASSES, (half, n))
+    return np.concatenate([first, second]), np.concatenate([answers, (answers + 1) % CLASSES])
+
+
+def plot(rows: list[Row]) -> Any:
+    made, (left, middle, right) = figure(columns=3, width=14)
+    repeats, similar = _part(rows, "repeats"), _part(rows, "similar")
+    for mapping in MAPPINGS:
+        style = {"linestyle": "--", "alpha": 0.8} if mapping in STRICT else {}
+        mine = [row for row in repeats if row["mapping"] == mapping]
+        line(left, grouped(mine, "rate", "recall"), mapping, **style)
+        if mapping not in STRICT:
+            line(middle, grouped([r for r in mine if r["dtype"] == "float64"], "rate", "bits"), mapping)
+            for dtype, look in (("float32", ":"), ("float64", "-")):
+                some = [row for row in similar if row["mapping"] == mapping and row["dtype"] == dtype]
+                if points := grouped(some, "distance", "bits"):
+                    label = f"{mapping}, {dtype}"
+                    line(right, points, label, linestyle=look, color=f"C{MAPPINGS.index(mapping)}")
+    left.set(xlabel="share of places that repeat a token", ylabel="share of answers recalled", ylim=(-0.03, 1.03))
+    middle.set(xlabel="share of places that repeat a token", ylabel="bits needed, float64", ylim=(0, None))
+    right.set(xscale="log", xlabel="distance of similar sequences", ylabel="bits needed, where not refused")
+    for axes in (left, middle, right):
+        axes.legend(fontsize="small")
+    return made
+
+
+def verdict(rows: list[Row]) -> Verdict:
+    repeated = [row for row in _part(rows, "repeats") if row["rate"] > 0]
+    strict = [row for row in repeated if row["mapping"] in STRICT]
+    others = [row for row in repeated if row["mapping"] not in STRICT]
+    double = [row for row in others if row["dtype"] == "float64"]
+    whole = sum(row["recall"] == 1 for row in double)
+    findings = [
+        f"With repeated tokens {_refusals(strict)}.",
+        f"The others, at 10 to 90 percent repeated places: {_recalled(others)}.",
+        *_bits_against_rate(repeated),
+        *_few(_part(rows, "few")),
+        *_distances(_part(rows, "similar")),
+    ]
+    says = (
+        f"The assumption is the theorems', not the layer's: with repeated tokens {whole} of {len(double)} models "
+        "in float64 recall everything. Sequences that are close together cost a softmax head bits, and a sum of "
+        "whole-number codes none."
+    )
+    return Verdict("no" if whole == len(double) else "partly", says, tuple(findings))
+
+
+def _recalled(rows: list[Row]) -> str:
+    """Per mapping and dtype, how many models recall everything, and who refused the rest."""
+    said = []
+    for mapping in MAPPINGS:
+        for dtype in DTYPES:
+            some = [row for row in rows if (row["mapping"], row["dtype"]) == (mapping, dtype)]
+            if some:
+                whole = sum(row["recall"] == 1 for row in some)
+                refused = Counter(row["refused"] for row in some if row["refused"])
+                by = "" if not refused else " (refused by " + ", ".join(map(str, refused)) + ")"
+                said.append(f"{mapping} {dtype} {whole} of {len(some)}{by}")
+    return "; ".join(said)
+
+
+def _refusals(rows: list[Row]) -> str:
+    told = Counter((row["mapping"], row["refused"], row["why"]) for row in rows if row["refused"])
+    parts = [
+        f"{mapping} refuses {count} times ([{key}] needs {why})" for (mapping, key, why), count in told.items()
+    ]
+    return "; ".join(parts) if parts else "nobody refuses"
+
+
+def _bits_against_rate(rows: list[Row]) -> list[str]:
+    """What repetition costs: bits per ten percent."""
+    said = []
+    for mapping in MAPPINGS:
+        some = [row for row in rows if row["mapping"] == mapping and row["dtype"] == "float64" and row["bits"]]
+        if len(some) > 2:
+            found = steepness((10 * row["rate"] for row in some), (row["bits"] for row in some))
+            said.append(f"{mapping} {found}")
+    return [f"Bits more for each ten percent of repeated places: {'; '.join(said)}."] if said else []
+
+
+def _few(rows: list[Row]) -> list[str]:
+    """Theorem K on data that is small enough for it."""
+    some = [row for row in rows if row["mapping"] == "rank_one" and row["dtype"] == "float64"]
+    plain, repeats = ([row for row in some if (row["rate"] > 0) == there] for there in (False, True))
+    if not plain or not repeats:
+        return []
+    return [
+        f"On {SMALL['vocabulary']} tokens in sequences of {SMALL['n']}, rank_one (Theorem K) recalls everything in "
+        f"{sum(r['recall'] == 1 for r in plain)} of {len(plain)} data sets without repetitions and in "
+        f"{sum(r['recall'] == 1 for r in repeats)} of {len(repeats)} with one repeated token."
+    ]
+
+
+def _distances(rows: list[Row]) -> list[str]:
+    """Bits per halving of the distance, and the smallest distance at which all is recalled in every seed."""
+    slopes, reach = [], []
+    for mapping in MAPPINGS:
+        for dtype in DTYPES:
+            some = [row for row in rows if (row["mapping"], row["dtype"]) == (mapping, dtype)]
+            shares = grouped(some, "distance", "recall")
+            whole = [t for t, share in shares.items() if share.mean == 1]
+            if whole:
+                refused = {row["refused"] for row in some if row["distance"] < min(whole)} - {""}
+                by = f" (below, refused by {', '.join(sorted(refused))})" if refused else ""
+                reach.append(f"{mapping} {dtype} {min(whole):.0e}{by}")
+            fitted = [row for row in some if row["bits"] is not None and row["dtype"] == "float64"]
+            if len({row["distance"] for row in fitted}) > 2:
+                found = steepness((-math.log2(r["distance"]) for r in fitted), (r["bits"] for r in fitted))
+                slopes.append(f"{mapping} {found} (mean {interval(r['bits'] for r in fitted)})")
+    return [
+        f"Bits for each halving of the distance between similar sequences, float64: {'; '.join(slopes)}.",
+        f"The smallest distance at which everything is recalled: {'; '.join(reach)}.",
+    ]
+
+
+def _part(rows: list[Row], part: str) -> list[Row]:
+    return [row for row in rows if row["part"] == part]

@@ -1,0 +1,63 @@
+"""Many machines: a sweep on a real cluster, one of whose workers is killed, gives the rows of a local run."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from onelayer import lab
+from onelayer.errors import HypothesisError
+from onelayer.lab.experiments import softmax_and_boltzmann
+from onelayer.lab.store import Store
+
+distributed = pytest.importorskip("distributed")
+NAME = "softmax-and-boltzmann"
+CASES = [
+    {"part": "window", "levels": levels, "n": n, "spacing": "random", "draws": 8}
+    for levels in (6, 7, 8, 9)
+    for n in (2, 3, 4)
+]
+
+
+@pytest.fixture
+def cluster():
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None
+    ) as started:
+        yield started
+
+
+def test_a_sweep_survives_a_killed_worker(cluster, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(softmax_and_boltzmann, "cases", lambda _: CASES)
+    told, killed = [], []
+
+    def progress(done: int, total: int) -> None:
+        told.append((done, total))
+        if done == 3:
+            killed.append(next(iter(cluster.workers.values())).pid)
+            os.kill(killed[0], signal.SIGKILL)
+
+    address = cluster.scheduler_address
+    rows = lab.run(NAME, seeds=2, results=tmp_path / "cluster", cluster=address, progress=progress)
+    assert killed
+    assert told == [(done, 24) for done in range(25)]  # every piece once, the lost ones too
+    assert rows == lab.run(NAME, seeds=2, results=tmp_path / "local", jobs=1)
+    assert len(list(Store(tmp_path / "cluster", NAME, "quick").folder.iterdir())) == 24
+
+
+def test_addresses_that_do_not_answer_are_refused(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("onelayer.lab.harness.PATIENCE", 1.0)
+    for address in ("tcp://127.0.0.1:9", "nonsense", ""):
+        with pytest.raises(HypothesisError, match="a Dask scheduler that answers"):
+            lab.run(NAME, results=tmp_path, cluster=address)
+
+
+def test_a_scheduler_without_workers_is_refused(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("onelayer.lab.harness.PATIENCE", 1.0)
+    with (
+        distributed.LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address=None) as empty,
+        pytest.raises(HypothesisError, match=r"has none.*dask worker tcp://"),
+    ):
+        lab.run(NAME, results=tmp_path, cluster=empty.scheduler_address)

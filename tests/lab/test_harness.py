@@ -1,0 +1,205 @@
+"""Runs that are killed go on where they stopped; rows are reproducible, never overwritten, and say where from."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+
+from onelayer import lab
+from onelayer.errors import HypothesisError
+from onelayer.lab import experiments, report
+from onelayer.lab.store import META, Store
+
+TOY = '''
+"""Counts, slowly."""
+import time
+from onelayer.lab.experiment import Verdict
+from onelayer.lab.pictures import figure
+QUESTION, HYPOTHESES, EXTRAS = "How far <do> we count?", ("Far & further.",), ()
+def cases(preset): return [{"start": i, "log": LOG, "pause": PAUSE} for i in range(6)]
+def run(case, seed):
+    with open(case["log"], "a") as log: log.write(f"{case['start']} {seed}\\n")
+    time.sleep(case["pause"])
+    return [{"value": case["start"] + seed / 8, "square": None if seed else 1, "word": "one"} for _ in range(2)]
+def plot(rows):
+    made, (axes,) = figure()
+    axes.plot([row["value"] for row in rows])
+    return made
+def verdict(rows):
+    if len(rows) < 4: raise ValueError("too few rows")
+    return Verdict("yes", f"To {max(row['value'] for row in rows)}.", ("One finding <b>.", "Another."))
+'''
+#: Runs the toy and is killed, as by a machine that goes down, at the piece of that number.
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from onelayer import lab
+from onelayer.lab import experiments, store
+folder, results, piece, where = sys.argv[1:]
+experiments.__path__.append(folder)
+toy, count = lab.find("toy"), 0
+def killing(function):
+    def counted(*arguments):
+        global count
+        count += 1
+        if count == int(piece):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return function(*arguments)
+    return counted
+if where == "compute":
+    toy.run = killing(toy.run)
+else:
+    os.replace = killing(os.replace)
+lab.run("toy", seeds=4, results=Path(results), jobs=1)
+"""
+
+
+@pytest.fixture
+def toy(tmp_path, monkeypatch) -> Path:
+    """A quick experiment beside the others; gives the file in which it notes every piece that it computes."""
+    folder, log = tmp_path / "experiments", tmp_path / "log"
+    folder.mkdir()
+    (folder / "toy.py").write_text(TOY.replace("LOG", repr(str(log))).replace("PAUSE", "0.01"))
+    log.touch()
+    monkeypatch.setattr(experiments, "__path__", [*experiments.__path__, str(folder)])
+    monkeypatch.delitem(sys.modules, "onelayer.lab.experiments.toy", raising=False)
+    yield log
+    sys.modules.pop("onelayer.lab.experiments.toy", None)
+
+
+def pieces(log: Path) -> list[str]:
+    return log.read_text().split("\n")[:-1]
+
+
+def test_a_killed_run_goes_on_where_it_stopped(toy, tmp_path) -> None:
+    """Killed in the middle of its 8th piece, then in the middle of writing its 6th: the others are kept."""
+    results, folder = tmp_path / "results", tmp_path / "results" / "toy" / "quick"
+    for piece, where in ((8, "compute"), (6, "write")):
+        arguments = [tmp_path / "experiments", results, str(piece), where]
+        killed = subprocess.run([sys.executable, "-c", KILLED, *arguments])
+        assert killed.returncode == -signal.SIGKILL
+    files = list(folder.glob("*.parquet"))
+    assert len(files) == 7 + 5
+    assert all(pyarrow.parquet.read_table(path).num_rows == 2 for path in files)  # whole
+    (unfinished,) = set(folder.iterdir()) - set(files)
+    os.utime(unfinished, (0, 0))
+    assert len(pieces(toy)) == 8 - 1 + 6  # the 8th did not come to note itself
+    rows = lab.run("toy", seeds=4, results=results, jobs=1)
+    assert len(pieces(toy)) == 13 + 24 - 12
+    assert len(list(folder.iterdir())) == 24
+    assert [(r["start"], r["seed"]) for r in rows[::2]] == [(i, s) for i in range(6) for s in range(4)]
+    assert rows == lab.run("toy", seeds=4, results=tmp_path / "elsewhere", jobs=1)
+    before = len(pieces(toy))
+    assert lab.run("toy", seeds=4, results=results, jobs=1) == rows
+    assert lab.run("toy", seeds=2, results=results, jobs=1) == [row for row in rows if row["seed"] < 2]
+    assert len(pieces(toy)) == before
+
+
+def test_fresh_rows_put_the_old_aside(toy, tmp_path) -> None:
+    for _ in range(3):
+        lab.run("toy", seeds=1, results=tmp_path, jobs=1, fresh=True)
+    found = sorted(path.name for path in (tmp_path / "toy").iterdir())
+    assert len(found) == 3
+    assert found[0] == "quick"
+    assert all(re.fullmatch(r"quick\.\d{8}-\d{6}(-\d)?", name) for name in found[1:])
+    assert all(len(list((tmp_path / "toy" / name).glob("*.parquet"))) == 6 for name in found)
+    assert len(pieces(toy)) == 18
+
+
+@pytest.mark.usefixtures("toy")
+def test_files_say_where_their_rows_come_from(tmp_path) -> None:
+    lab.run("toy", seeds=1, results=tmp_path, jobs=1)
+    case = lab.find("toy").cases("quick")[2]
+    table = pyarrow.parquet.read_table(Store(tmp_path, "toy", "quick").path(case, 0))
+    about = json.loads(table.schema.metadata[META])
+    assert (about["case"], about["seed"]) == (case, 0)
+    assert about["seconds"] >= 0.01
+    assert {"numpy", "pyarrow", "joblib"} <= about["versions"].keys()
+    assert about["machine"].keys() == {"python", "system", "cores"}
+    assert table.column_names == ["start", "log", "pause", "seed", "value", "square", "word"]
+
+
+def test_a_write_that_fails_leaves_nothing(tmp_path, monkeypatch) -> None:
+    store = Store(tmp_path, "toy", "quick")
+
+    def broken(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pyarrow.parquet, "write_table", broken)
+    with pytest.raises(KeyboardInterrupt):
+        store.write({"a": 1}, 0, [{"b": 2}], 0.0)
+    assert list(store.folder.iterdir()) == []
+
+
+@pytest.mark.usefixtures("toy")
+def test_the_page_is_self_contained_and_has_every_verdict(tmp_path) -> None:
+    lab.run("toy", seeds=2, results=tmp_path, jobs=1)
+    found = report.sections(tmp_path, "quick")
+    assert [s.name for s in found] == ["toy"]
+    page, text = report.as_html(found), report.as_markdown(found)
+    for said in ("Yes.", "To 5.125.", "Another."):
+        assert said in page
+        assert said in text
+    assert "How far &lt;do&gt; we count?" in page
+    assert "<b>" not in page
+    assert not re.search(r"https?:|<script|@import|//", re.sub(r"base64,[A-Za-z0-9+/=]+", "", page))
+    assert re.search(r"src='data:image/png;base64,iVBOR", page)
+    assert "onelayer lab run toy --quick --seeds 2" in page
+    assert "pieces of work" not in page
+
+
+@pytest.mark.usefixtures("toy")
+def test_an_interrupted_run_has_a_page_too(tmp_path) -> None:
+    lab.run("toy", seeds=1, results=tmp_path, jobs=1)
+    for path in sorted((tmp_path / "toy" / "quick").iterdir())[1:]:
+        path.unlink()
+    page = report.as_html(report.sections(tmp_path, "quick"))
+    assert "Open." in page
+    assert "5 pieces of work are missing" in page
+
+
+def test_what_cannot_be_is_said(tmp_path) -> None:
+    with pytest.raises(HypothesisError, match=r"\[lab\].*'nothing' is none.*softmax-and-boltzmann"):
+        lab.run("nothing", results=tmp_path)
+    with pytest.raises(HypothesisError, match="results of preset full"):
+        report.sections(tmp_path, "full")
+    with pytest.raises(HypothesisError, match="at least one seed"):
+        lab.run("softmax-and-boltzmann", seeds=0, results=tmp_path)
+    for arguments in (["run", "nothing"], ["report", "--results", str(tmp_path)]):
+        command = [sys.executable, "-c", "from onelayer.cli import main; main()", "lab", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+        assert done.returncode == 2
+        assert "[lab] needs" in done.stderr
+        assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def without_torch() -> list[str]:
+    return [name for name in lab.names() if "torch" not in lab.find(name).EXTRAS]
+
+
+@pytest.mark.parametrize("name", without_torch())
+def test_same_rows_for_the_same_seed(name: str, tmp_path) -> None:
+    """Of each part of an experiment the first case, at the size of the quick setting."""
+    experiment = lab.find(name)
+    assert experiment.QUESTION.endswith("?")
+    assert experiment.HYPOTHESES
+    for preset in ("quick", "full"):
+        cases = experiment.cases(preset)
+        assert len({json.dumps(case, sort_keys=True) for case in cases}) == len(cases)
+    first = {case.get("part", case.get("axis")): case for case in reversed(experiment.cases("quick"))}
+    for case in first.values():
+        rows = experiment.run(case, 1)
+        assert rows
+        assert rows == experiment.run(case, 1)
+        Store(tmp_path, name, "quick").write(case, 1, rows, 0.0)
+    seen = Store(tmp_path, name, "quick").rows(list(first.values()), 2)
+    assert all(row["seed"] == 1 for row in seen)
