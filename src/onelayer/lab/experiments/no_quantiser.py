@@ -188,7 +188,9 @@ def plot(rows: list[Row]) -> Any:
         axes.axhline(BOUND, color="grey", linestyle="--", label="1/8")
     for axes in (first, last, *middle):
         doublings(axes)
-        axes.legend(fontsize="small", loc="center right" if axes in middle else "best")
+    first.legend(fontsize="small")
+    last.legend(fontsize="small")
+    middle[1].legend(fontsize="small", loc="lower left")
     return made
 
 

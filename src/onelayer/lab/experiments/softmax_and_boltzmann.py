@@ -17,7 +17,7 @@ from onelayer.constructions.contexts.boltzmann import (
     lemma_b_separation_lower,
 )
 from onelayer.lab.experiment import Case, Preset, Row, Verdict
-from onelayer.lab.pictures import doublings, figure, line
+from onelayer.lab.pictures import figure, line
 from onelayer.lab.statistics import geometric, grouped, interval
 
 QUESTION = "At which temperatures does one softmax head tell sets of tokens apart?"
@@ -116,13 +116,13 @@ def plot(rows: list[Row]) -> Any:
                 line(middle, shares, f"{n} of {levels}, {dtype}", linestyle=style)
     for dtype, most in BITS.items():
         left.axhline(most, color="grey", linestyle="--")
-        left.annotate(dtype, (2.0**-8, most), ha="left", va="bottom", color="grey")
+        left.annotate(dtype, (2.0, most), ha="left", va="bottom", color="grey")
     left.set(xlabel="inverse temperature", ylabel="bits that tell the nearest two sets apart")
     middle.set(
         xlabel="inverse temperature", ylabel="share of draws whose sets are all told apart", ylim=(-0.03, 1.03)
     )
     for axes in (left, middle):
-        doublings(axes)
+        axes.set_xscale("log", base=2)
         axes.legend(fontsize="small")
     found = [row for row in rows if row["part"] == "lemmas"]
     for name, label, marker in (
