@@ -9,17 +9,20 @@ from importlib.metadata import version
 from pathlib import Path
 
 from benchmarks import (
+    approximate,
     build,
     checker,
     facts,
     float32,
     identity,
     memory,
+    rates,
     readme,
     recall,
     statements,
     text,
     throughput,
+    trained,
     training,
 )
 
@@ -35,6 +38,9 @@ ALL = {
     "throughput": throughput.run,
     "facts": facts.run,
     "training": training.run,
+    "approximate": approximate.run,
+    "rates": rates.run,
+    "trained": trained.run,
 }
 RESULTS = Path(__file__).parent / "results"
 

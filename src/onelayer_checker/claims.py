@@ -13,7 +13,7 @@ from onelayer_checker.classes import same_class
 from onelayer_checker.data import Data
 from onelayer_checker.files import Malformed, fields, real
 from onelayer_checker.functions import Outcome, Target, read_target
-from onelayer_checker.kernel import ARITHMETICS, UP, Arithmetic, Array, Ball
+from onelayer_checker.kernel import ARITHMETICS, UP, Arithmetic, Array, Ball, joined
 from onelayer_checker.layers import run_stack
 from onelayer_checker.network import BLOCK, Network
 from onelayer_checker.targets import Program
@@ -92,6 +92,7 @@ class Judge:
     def __init__(self, network: Network, data: Data, progress: Progress) -> None:
         self.network, self.data, self.progress = network, data, progress
         self._samples: dict[tuple[str, float, bool], Samples] = {}
+        self._answers: dict[tuple[str, float], Ball] = {}
 
     def samples(self, A: Arithmetic, scope: str, radius: float = 0.0) -> Samples:
         last = scope == "last"
@@ -140,10 +141,23 @@ class Judge:
                 return Verdict(*functions.judge_everywhere(claim, self.network))
             samples = self.samples(claim.arith, claim.scope, claim.numbers.get("radius", 0.0))
             if claim.type in ABOUT_FUNCTIONS:
-                return _near_function(claim, self.network, self.data, samples)
+                return self._near_function(claim, samples)
             if claim.type == "separated":
                 return _separated(claim, self.network, self.data, samples)
             return _memorizes(claim, self.network, self.data, samples)
+
+    def _near_function(self, claim: Claim, samples: Samples) -> Verdict:
+        """Claims about functions share the answers on the balls around the stored sequences."""
+        readout, key = self.network.readout, (claim.arith.name, claim.numbers["radius"])
+        if key not in self._answers:
+            step = max(1, BLOCK // readout.widest)
+            starts = range(0, len(samples.i), step)
+            self._answers[key] = joined(
+                [readout.apply(samples.t[a : a + step], claim.arith) for a in starts], axis=0
+            )
+            _compare_densely(claim, self.network, samples)
+        out = self._answers[key].reshape(*self.data.tokens.shape[:2], -1)
+        return Verdict(*functions.judge(claim, self.network, self.data, out))
 
 
 def _memorizes(claim: Claim, network: Network, data: Data, samples: Samples) -> Verdict:
@@ -173,15 +187,6 @@ def _memorizes(claim: Claim, network: Network, data: Data, samples: Samples) -> 
     if undecided:
         return Verdict("undecided", undecided, worst)
     return Verdict("proved", f"{len(samples.i)} answers, largest error {worst:.6g}", worst)
-
-
-def _near_function(claim: Claim, network: Network, data: Data, samples: Samples) -> Verdict:
-    step = max(1, BLOCK // network.readout.widest)
-    parts = [network.readout.apply(samples.t[a : a + step], claim.arith) for a in range(0, len(samples.i), step)]
-    _compare_densely(claim, network, samples)
-    m, r = (np.concatenate(side) for side in ([p.m for p in parts], [p.r for p in parts]))
-    outcome, why, value = functions.judge(claim, network, data, Ball(m, r).reshape(*data.tokens.shape[:2], -1))
-    return Verdict(outcome, why, value)
 
 
 def _compare_densely(claim: Claim, network: Network, samples: Samples) -> None:

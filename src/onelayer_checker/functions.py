@@ -3,13 +3,13 @@
 The stored sequences are centres, and a cell reaches `radius` to either side of a component. The network, known on
 the ball around a stored sequence, is compared with an enclosure of the target there; without positions it commutes
 with permutations, so that a stored sequence stands for all its orders. Cells are counted and measured exactly.
-sup_error_everywhere: on the whole box, for networks that interpolate (hats.py).
+sup_error_everywhere: on the whole box, for networks that interpolate (hats.py), and for others (branch.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import permutations
 from math import factorial
@@ -17,16 +17,20 @@ from typing import Any, Literal
 
 import numpy as np
 
-from onelayer_checker import hats
+from onelayer_checker import branch, hats
 from onelayer_checker.files import Malformed, fields, real
-from onelayer_checker.kernel import TINY, UP, Arithmetic, Array, Ball, gamma
+from onelayer_checker.kernel import TINY, UP, Arithmetic, Array, Ball, U, gamma, relu
+from onelayer_checker.layers import run_stack
 from onelayer_checker.network import Network
+from onelayer_checker.stack import Stack
 from onelayer_checker.targets import Program, bounds, read_program
 
 #: Without positions every order of a stored sequence is looked at; there are n! of them.
 MOST_TOKENS = 6
 #: Boxes that the domain is cut into where the range of a target is wanted.
 RANGE_BOXES = 4096
+#: Errors whose p-th powers would be below 2^-FAINT are taken to be larger: no power may be lost to underflow.
+FAINT = 960
 
 
 @dataclass(frozen=True)
@@ -60,12 +64,12 @@ class Cells:
     weight: Array  # [N] how many sequences of cells a stored sequence stands for in each of them
     count: int  # sequences of cells that are covered
     side: Fraction  # of a cell, relative to the box
-    nearest: float  # no component of the box is further than this from a centre
+    nearest: float  # no point of the box is further than this from a stored sequence, in the largest component
 
 
 def find_cells(network: Network, claim: Any, tokens: Array) -> Cells:
     """Check that the stored sequences are centres of cells, each stored once; how many there are in all orders."""
-    (N, n, _), number = tokens.shape, claim.numbers
+    (N, n, d), number = tokens.shape, claim.numbers
     radius, low, high = (Fraction(number[name]) for name in ("radius", "low", "high"))
     centres = np.unique(tokens).astype(np.float64)
     gaps = np.diff(centres)
@@ -89,9 +93,11 @@ def find_cells(network: Network, claim: Any, tokens: Array) -> Cells:
         product = product * run
     different = (1 if ordered else factorial(n)) // product  # orders of a stored sequence that differ
     orders = list(permutations(range(n))) if every_order else [tuple(range(n))]
-    reach = max(centres[0] - number["low"], number["high"] - centres[-1], gaps.max(initial=0.0) / 2) * UP
+    reach, count = number["high"] - number["low"], int(different.sum())
+    if count == len(centres) ** (n * d):  # every component may move to its own centre
+        reach = max(centres[0] - number["low"], number["high"] - centres[-1], gaps.max(initial=0.0) / 2)
     weight = (different / len(orders)).astype(np.float64) * UP
-    return Cells(orders, weight, int(different.sum()), 2 * radius / (high - low), float(reach))
+    return Cells(orders, weight, count, 2 * radius / (high - low), float(reach * UP))
 
 
 @dataclass(frozen=True)
@@ -125,18 +131,34 @@ def errors(target: Target, cells: Cells, out: Ball, data: Any, radius: float) ->
             yield Errors(rows, upper.max(axis=2), lower.max(axis=2))
 
 
+def overflows(network: Network, tokens: Array, low: float, high: float, A: Arithmetic) -> bool:
+    """Whether a value may overflow on the box: one ball around all of it, which is wide but finite if none does.
+
+    Between cells a search decides nothing, so that all layers are evaluated densely.
+    """
+    middle, n = low / 2 + high / 2, tokens.shape[1]
+    radius = max(high - middle, middle - low) * UP + TINY
+    h = replace(network, feedforward=Stack((), {})).embed(np.full_like(tokens[:1], middle, np.float64), radius, A)
+    if network.feedforward.layers:
+        h = run_stack(network.feedforward.layers, h, A)
+    t = relu(network.bottleneck.apply(network.attend(h, n, np.array([n]), A, False), A))
+    return not bool(np.isfinite(run_stack(network.readout.layers, t, A).r).all())
+
+
 def range_of_output(network: Network, A: Arithmetic) -> tuple[Array, Array]:
     """Bounds on every output, whatever the input: from the last two layers, which read numbers >= 0."""
-    W, V = (layer.weight for layer in network.readout.layers[-2:])
-    b, c = (layer.bias for layer in network.readout.layers[-2:])
-    if W.ndim != 2 or V.ndim != 2:
-        return np.full(len(c), -np.inf), np.full(len(c), np.inf)
+    layers = network.readout.layers[-2:]
+    q = len(layers[-1].bias)
+    if len(layers) < 2 or any(layer.weight.ndim != 2 for layer in layers):
+        return np.full(q, -np.inf), np.full(q, np.inf)
+    (W, b), (V, c) = ((layer.weight, layer.bias) for layer in layers)
     # A unit without a positive weight is at most its bias, in any order of summation; the others may be anything.
     top = np.where((W > 0).any(axis=0), np.inf, np.maximum(b, 0.0))
     with np.errstate(invalid="ignore"):  # zero times infinity is zero here
         reach = np.where(V == 0, 0.0, V * top[:, None])
     size = np.abs(reach).sum(axis=0) + np.abs(c)
-    slack = size * (gamma(2 * len(V) + 8, A.u) + 2.0**-40) + 8 * len(V) * (A.tiny + TINY)
+    terms = 2 * len(V) + 8  # rounded by the arithmetic, and by the sums below and their size here
+    slack = size * (gamma(terms, A.u) + 2 * gamma(terms, U) + 2.0**-40) + 8 * len(V) * (A.tiny + TINY)
     return c + np.minimum(reach, 0.0).sum(axis=0) - slack, c + np.maximum(reach, 0.0).sum(axis=0) + slack
 
 
@@ -157,9 +179,13 @@ def range_of_target(target: Target, cells: Cells, data: Any, low: float, high: f
 def judge_everywhere(claim: Any, network: Network) -> tuple[Outcome, str, float]:
     """The same for sup_error_everywhere, where no input of the box is left out."""
     number, target = claim.numbers, claim.target
+    if not number["low"] < number["high"]:
+        raise Malformed("claim", "the box is empty")
+    if not isinstance(target, Program):
+        return "undecided", "the target is no program", np.inf
     found = hats.recognise(network.readout.layers)
-    if not isinstance(target, Program) or found is None:
-        return "undecided", "the readout is not one of hats, or the target is no program", np.inf
+    if found is None:
+        return branch.judge(claim, network)
     bound = hats.judge(network, target, found, number["low"], number["high"], number["bound"], claim.arith)
     if isinstance(bound, str):
         return "undecided", bound, np.inf
@@ -170,18 +196,18 @@ def judge_everywhere(claim: Any, network: Network) -> tuple[Outcome, str, float]
 
 def judge(claim: Any, network: Network, data: Any, out: Ball) -> tuple[Outcome, str, float]:
     """Outcome, reason and certified value of a sup_error or lp_error claim; ``out`` are the answers [N, n, q]."""
-    number, target, A = claim.numbers, claim.target, claim.arith
-    radius, low, high = number["radius"], number["low"], number["high"]
+    number, target = claim.numbers, claim.target
     cells = find_cells(network, claim, data.tokens)
     m = data.tokens[0].size
     covered = cells.count * (cells.side**m)  # a share of the box, exact
     assumed = ""
     if isinstance(target, Assumed):
+        symmetric = " and commutes with permutations" if target.symmetric else ""
         assumed = (
-            f", if the target is {target.lipschitz:.6g}-Lipschitz and its values are within {target.error:.3g}"
+            f", if the target is {target.lipschitz:.6g}-Lipschitz{symmetric}, its values within {target.error:.3g}"
         )
-    worst, power, p, left = 0.0, 0.0, number.get("p", 1.0), 1 - covered
-    for found in errors(target, cells, out, data, radius):
+    worst, powers, p, left = 0.0, Fraction(0), int(number.get("p", 1.0)), 1 - covered
+    for found in errors(target, cells, out, data, number["radius"]):
         upper, lower = found.upper.max(axis=1), found.lower.max(axis=1)
         if claim.type == "sup_error" and not (upper <= number["bound"]).all():
             at = int(np.argmax(~(upper <= number["bound"])))
@@ -190,25 +216,43 @@ def judge(claim: Any, network: Network, data: Any, out: Ball) -> tuple[Outcome, 
                 return "refuted", f"{where} the error is at least {lower[at]:.6g}", np.inf
             return "undecided", f"{where} the error may be {upper[at]:.6g}", float(upper[at])
         worst = max(worst, float(upper.max()))
-        power += float((_power(upper, p) * cells.weight[found.rows]).sum()) * UP
+        if claim.type == "lp_error":
+            part = float((_power(upper, p) * cells.weight[found.rows]).sum()) * (1 + 2 * len(upper) * U) * UP
+            if not part < np.inf:
+                return "undecided", "the error has no bound, or its power overflows", np.inf
+            powers += Fraction(part)
     if claim.type == "sup_error":
         if not left <= Fraction(number["measure"]):
             return "undecided", f"a share {float(left):.6g} of the box lies in no stored cell", np.inf
         outside = f" but for a share {float(left):.3g} of the box" if left > 0 else ""
         return "proved", f"largest error {worst:.6g}{outside}{assumed}", worst
-    f_low, f_high = range_of_target(target, cells, data, low, high)
-    y_low, y_high = range_of_output(network, A)
+    return _mean(claim, network, data, cells, powers * cells.side**m, left, assumed)
+
+
+def _mean(
+    claim: Any, network: Network, data: Any, cells: Cells, inside: Fraction, left: Fraction, assumed: str
+) -> tuple[Outcome, str, float]:
+    """The same for lp_error, given what the cells contribute to the mean and which share of the box they leave."""
+    number, p = claim.numbers, int(claim.numbers["p"])
+    f_low, f_high = range_of_target(claim.target, cells, data, number["low"], number["high"])
+    y_low, y_high = range_of_output(network, claim.arith)
+    if claim.arith.u > 0 and overflows(network, data.tokens, number["low"], number["high"], claim.arith):
+        return "undecided", "between the cells a value may overflow", np.inf
     most = np.maximum(np.maximum(f_high - y_low, y_high - f_low).max() * UP, 0.0)
-    total = (power * float(cells.side**m) + float(_power(most, p)) * float(left)) * UP * UP
-    if total <= float(_power(np.array(number["bound"]), p)) / UP / UP:
+    if not (power := float(_power(most, p)) * UP) < np.inf:
+        return "undecided", "between the cells the error has no bound, or its power overflows", np.inf
+    total = inside + Fraction(power) * left  # exact, and so is the comparison
+    mean = float(total) if total < 2**1000 else np.inf
+    if total <= Fraction(number["bound"]) ** p:
         ramps = f"ramps are a share {float(left):.3g} with an error of at most {most:.6g}"
-        return "proved", f"mean of the {p:g}-th powers {total:.6g}; {ramps}{assumed}", total
-    return "undecided", f"the mean of the {p:g}-th powers of the error may be {total:.6g}", np.inf
+        return "proved", f"mean of the {p}-th powers {mean:.6g}; {ramps}{assumed}", mean
+    return "undecided", f"the mean of the {p}-th powers of the error may be {mean:.6g}", np.inf
 
 
-def _power(x: Array, p: float) -> Array:
-    """x^p for whole p >= 1, up to a few roundings."""
+def _power(x: Array, p: int) -> Array:
+    """x^p for whole p >= 1, up to p - 1 roundings, and at least about 2^-FAINT."""
+    x = np.maximum(x, 2.0 ** -(FAINT // p))
     result = x
-    for _ in range(int(p) - 1):
+    for _ in range(p - 1):
         result = result * x
     return result

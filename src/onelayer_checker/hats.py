@@ -33,7 +33,7 @@ class Hats:
     H: float
     values: Array
     gates: int  # 0, or the number of places, one of which picks its share of the outputs
-    wall: float  # what closes a gate
+    size: float  # at least what the terms of an answer add up to, were they all positive
 
     @property
     def m(self) -> int:
@@ -86,7 +86,8 @@ def _values(tail: tuple[Layer, ...], shape: tuple[int, ...], gates: int, H: floa
     """Vertex values; with gates relu(value + wall (place - 1)) is 0 for all places but one."""
     V, (W, b) = int(np.prod(shape)), (tail[0].weight, tail[0].bias)
     if not gates:
-        return Hats(H, (W * H + b).reshape(*shape, -1), 0, 0.0)
+        size = (float(np.abs(W).max()) * H + float(np.abs(b).max())) * UP
+        return Hats(H, (W * H + b).reshape(*shape, -1), 0, size)
     q = len(tail[1].bias)
     wall = -float(b[0])
     right = (
@@ -97,7 +98,8 @@ def _values(tail: tuple[Layer, ...], shape: tuple[int, ...], gates: int, H: floa
     right = right and np.array_equal(tail[1].weight, np.tile(np.eye(q), (gates, 1)))
     if not right or W[:V].min() < 0 or not W[:V].max() * H <= wall / 2:
         return None
-    return Hats(H, (W[:V] * H + np.tile(tail[1].bias, gates)).reshape(*shape, -1), gates, wall)
+    size = (float(W[:V].max()) * H + float(np.abs(tail[1].bias).max()) + 2 * wall) * UP
+    return Hats(H, (W[:V] * H + np.tile(tail[1].bias, gates)).reshape(*shape, -1), gates, size)
 
 
 @dataclass(frozen=True)
@@ -128,12 +130,15 @@ def gather(network: Network, n: int, d: int, hats: Hats, largest: float, A: Arit
     apart = np.where(chosen, logits.low[0], np.inf).min(-1) - np.where(chosen, -np.inf, logits.high[0]).max(-1)
     if not (apart >= APART).all() or network.causal:
         return None
+    O, places = network.tensors["attention.W_O"], network.tensors["embedding.positions"]
+    if not 4 * n * (np.abs(O).sum((0, 1)).max() * largest + np.abs(places).max()) < A.big:  # in any channel
+        return None
     leak = n * (2.0**-180 + 4 * A.tiny)  # of n weights: each is below e^-127, or what underflow makes of that
     small = 64 * n * (A.tiny + TINY)
     copied = largest * (leak + float(gamma(2 * n + 12, A.u)) * (1 + leak)) * UP + small * (2 + largest)
     scale = float(network.bottleneck.weight.max())
     size = scale * (largest + copied) + abs(float(b[0]))
-    error = (scale * copied + 4 * A.u * size) * UP + small * (2 + scale)
+    error = (scale * copied + 4 * A.u * size) * UP + small * (2 + scale + largest)  # the scale may be flushed
     order = at.T[:, source // d] * d + source % d
     one_to_one = (np.sort(order, axis=1) == np.arange(m)).all()
     return Gather(order, scale, -float(b[0]) / scale, error) if one_to_one and error < np.inf else None
@@ -144,12 +149,15 @@ def _copies(network: Network, n: int, d: int, hats: Hats) -> Array | None:
     T, W, b, m = network.tensors, network.bottleneck.weight, network.bottleneck.bias, hats.m
     w, s = T["attention.W_Q"].shape[1:]
     lift, places, V, O = (
-        T.get(name) for name in ("embedding.lift", "embedding.positions", "attention.W_V", "attention.W_O")
+        T.get("embedding.lift"),
+        T.get("embedding.positions"),
+        T["attention.W_V"],
+        T["attention.W_O"],
     )
     if lift is None or places is None or network.feedforward.layers or "embedding.bias" in T or n * d != m:
         return None
-    assert V is not None
-    assert O is not None
+    if hats.gates not in (0, n):
+        return None
     read_only = T["attention.W_Q"][:, :d].any() or T["attention.W_K"][:, :d].any() or places[:n, :d].any()
     value = np.zeros((w, s))
     value[:d, :d] = np.eye(d, min(d, s))
@@ -168,8 +176,7 @@ def _copies(network: Network, n: int, d: int, hats: Hats) -> Array | None:
             source[c] = feeds[0][0] * d + feeds[0][1] if right else 0
         if not right or more or row < d:
             return None
-    power_of_two = np.frexp(scale)[0] == 0.5
-    return source[:m] if power_of_two and hats.gates in (0, n) else None
+    return source[:m] if np.frexp(scale)[0] == 0.5 else None  # a power of two
 
 
 def rounding(hats: Hats, gathered: Gather, A: Arithmetic) -> float:
@@ -178,17 +185,17 @@ def rounding(hats: Hats, gathered: Gather, A: Arithmetic) -> float:
     A running maximum is as good as its worst part, and parts of a hat that is not 0 are at most 1.01 H: each side
     of it is off by at most 2.1 (m + 3) u H, its sum by 3.1 (2 m + 3) u H more. A hat is exactly 0 once its parts
     add up to more than H by a few units of roundoff, and at most 3^m vertices are nearer. The interpolant itself
-    changes by at most the sum over axes of its largest differences, over H, when coordinates move.
+    changes by at most the sum over axes of its largest differences, over H, when coordinates move. Its values
+    W H + b are rounded by the checker, and may be small where W H and b are not.
     """
-    m, F = hats.m, hats.values
-    size = float(np.abs(F).max()) + hats.wall
+    m, F, size = hats.m, hats.values, hats.size
     steep = sum(float(np.abs(np.diff(F, axis=i)).max()) for i in range(m)) / hats.H
     near = 3.0**m
     one = (4.2 * (m + 3) + 3.1 * (2 * m + 3)) * 1.1 * A.u
+    if not near * one < 0.25:  # all hats together might open a gate
+        return np.inf
     total = steep * gathered.error + near * one * 2 * size + float(gamma(near + 8, A.u)) * 4 * size
-    return (
-        total * UP + 2.0**-40 * size * (A.u > 0) + 1024 * near * (A.tiny + TINY) * (1 + gathered.scale) * (1 + size)
-    )
+    return total * UP + 2.0**-40 * size + 1024 * near * (A.tiny + TINY) * (1 + gathered.scale) * (1 + size)
 
 
 def sup_error(
@@ -210,19 +217,16 @@ def sup_error(
         while len(cell):
             low, high = start + width * (cell + cut / parts), start + width * (cell + (cut + 1) / parts)
             inside = ((low <= box[1]) & (high >= box[0])).all(axis=1)
-            cell, cut, low, high = (
-                cell[inside],
-                cut[inside],
-                np.clip(low[inside], *box),
-                np.clip(high[inside], *box),
-            )
+            cell, cut = cell[inside], cut[inside]
+            low, high = np.clip(low[inside], *box), np.clip(high[inside], *box)
             bound = np.empty(len(cell))
             for at in (slice(a, a + BLOCK) for a in range(0, len(cell), BLOCK)):
                 bound[at] = _near_simplex(target, F, cell[at], order, start, width, low[at], high[at]).max(axis=1)
             done = bound <= limit
             worst = max(worst, float(bound.max(where=done, initial=0.0)))
             if parts == FINEST or (~done).sum() << m > MOST:
-                return max(worst, float(np.where(bound < np.inf, bound, np.inf).max(initial=0.0)))
+                worst = max(worst, float(np.where(bound < np.inf, bound, np.inf).max(initial=0.0)))
+                break  # the other orders are looked at all the same: this is a bound for the whole box
             cut = (2 * cut[~done][:, None] + halves).reshape(-1, m)
             cell, parts = np.repeat(cell[~done], 2**m, axis=0), 2 * parts
             kept = (np.diff(cut[:, order], axis=1) <= 0).all(axis=1)
@@ -275,6 +279,8 @@ def judge(
         return "the grid of hats does not cover the box"
     width = hats.H / found.scale  # a whole number over a power of two
     rounded = rounding(hats, found, A)
+    if not rounded < limit:
+        return f"rounding alone may cost {rounded:.6g}"
     worst = 0.0
     views: dict[tuple[int, ...], list[int]] = {}
     for k in range(n):
@@ -284,6 +290,7 @@ def judge(
         one_each = target.per == "token"
         lines = [target.outputs[k * q + c] for k in tokens for c in range(q)] if one_each else list(target.outputs)
         if hats.gates:
+            lines = lines if one_each else lines * len(tokens)
             F = F.reshape(*F.shape[:-1], n, q)[..., tokens, :].reshape(*F.shape[:-1], -1)
         elif one_each and len(tokens) > 1:
             F = np.tile(F, len(tokens))

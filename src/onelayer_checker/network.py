@@ -33,24 +33,33 @@ class Network:
         n = tokens.shape[1]
         heads, width, _ = self.tensors["attention.W_Q"].shape
         step = max(1, BLOCK // (n * (heads * (1 if last else n) + max(width, self.feedforward.widest))))
-        known = self.known(tokens, A)
+        known, ids = self.known(tokens, radius, A)
         for start in range(0, len(tokens), step):
             rows = slice(start, min(start + step, len(tokens)))
             if known is None:
                 h = self.embed(tokens[rows], radius, A)
             else:
-                h = known[tokens[rows], np.arange(n)].reshape(-1, known.m.shape[-1])
+                h = known[ids[rows], np.arange(n)].reshape(-1, known.m.shape[-1])
             t = relu(self.bottleneck.apply(self.attend(h, n, lengths[rows], A, last), A))
             yield rows, t.reshape(-1, 1 if last else n, t.m.shape[-1])
 
-    def known(self, tokens: Array, A: Arithmetic) -> Ball | None:
-        """The residual stream before attention for every token id at every place, where that is less work."""
+    def known(self, tokens: Array, radius: float, A: Arithmetic) -> tuple[Ball | None, Array]:
+        """The residual stream before attention for every token at every place, where that is less work, and which
+        of them each token is."""
         table, n = self.tensors.get("embedding.table"), tokens.shape[1]
-        if table is None or len(table) > len(tokens):
-            return None
-        ids, step = np.arange(len(table)), max(1, BLOCK // (n * self.feedforward.widest))
-        blocks = (np.repeat(ids[a : a + step, None], n, axis=1) for a in range(0, len(ids), step))
-        return joined([self.embed(block, 0.0, A) for block in blocks], axis=0).reshape(len(ids), n, -1)
+        if table is not None:
+            different, ids = np.arange(len(table)), tokens
+        else:  # the same token many times, as in a grid: worth looking for among numbers
+            some = tokens[: len(tokens) if tokens.shape[2] == 1 else 0].ravel()
+            values, at = np.unique(some, return_inverse=True)
+            different, ids = values[:, None], at.reshape(-1, n)
+        if not 0 < len(different) <= len(tokens):
+            return None, ids
+        step = max(1, BLOCK // (n * self.feedforward.widest))
+        blocks = (np.repeat(different[a : a + step, None], n, axis=1) for a in range(0, len(different), step))
+        return joined([self.embed(block, radius, A) for block in blocks], axis=0).reshape(
+            len(different), n, -1
+        ), ids
 
     def embed(self, tokens: Array, radius: float, A: Arithmetic) -> Ball:
         """The residual stream before attention, [tokens, width]."""
@@ -75,8 +84,8 @@ class Network:
         """
         logits, visible, v, h = self.scores(h, n, lengths, A, last)
         averages = dot(softmax(logits, visible, A), v, A, extra=4)
-        joined = Ball(*(a.swapaxes(1, 2).reshape(len(h.m), -1) for a in (averages.m, averages.r)))
-        return add(h, linear(joined, self.tensors["attention.W_O"].reshape(-1, h.m.shape[1]), 0.0, A), A)
+        aside = Ball(*(a.swapaxes(1, 2).reshape(len(h.m), -1) for a in (averages.m, averages.r)))
+        return add(h, linear(aside, self.tensors["attention.W_O"].reshape(-1, h.m.shape[1]), 0.0, A), A)
 
     def scores(
         self, h: Ball, n: int, lengths: Array, A: Arithmetic, last: bool

@@ -16,13 +16,14 @@ import pytest
 
 import onelayer_checker
 from attacks.counterexamples import counterexamples
+from attacks.functions import false_claims
 from onelayer_checker.__main__ import Options, check
 from onelayer_checker.claims import Claim, Samples, _separated
 from onelayer_checker.data import Data
 from onelayer_checker.exactness import limit, whole_products
 from onelayer_checker.kernel import ARITHMETICS, REAL, Ball, exact
 
-CASES = {case.name: case for case in counterexamples()}
+CASES = {case.name: case for case in (*counterexamples(), *false_claims())}
 SOURCE = Path(onelayer_checker.__file__).parent
 
 CLIP = ("kernel.py", "    t = np.where(visible, t, -1e6)\n", "    L = np.minimum(L, 1e5)\n")
@@ -31,6 +32,11 @@ LATER = "{} = __import__('onelayer_checker.kernel').kernel.add({}, Ball({}, 0 * 
 LOST = ("kernel.py", "(2 + widest + reach)", "2")
 BIAS = ("kernel.py", " | (absb > 0) & (absb < A.tiny)", "")
 LOW = ("plateaus.py", "(low > 0) & (low < A.tiny)", "low > np.inf")
+SIZE = (
+    "hats.py",
+    "size = (float(np.abs(W).max()) * H + float(np.abs(b).max())) * UP",
+    "size = float(np.abs(W * H + b).max())",
+)
 #: The counterexample that would pass, and what must be broken for it.
 MUTANTS = {
     "logits that cancel": [CLIP],
@@ -96,6 +102,15 @@ MUTANTS = {
     ],
     "a radius below all floats": [("kernel.py", "        small |= (x.r > 0)", "        small |= (x.r < 0)")],
     "units that overflow": [("plateaus.py", "self.units * reach", "reach")],
+    "powers below all floats": [("functions.py", "    x = np.maximum(x, 2.0 ** -(FAINT // p))\n", "")],
+    "overflow between cells": [("functions.py", "claim.arith.u > 0 and overflows(", "False and overflows(")],
+    "cells that are not stored": [("functions.py", "if count == len(centres) ** (n * d):", "if True:")],
+    "an answer of many small terms": [("functions.py", " + 2 * gamma(terms, U)", "")],
+    "answers that cancel": [SIZE],
+    "values that the checker rounds": [SIZE],
+    "a bad vertex of the last simplex": [("hats.py", "break  # the other", "return worst  # the other")],
+    "a subnormal scale": [("hats.py", "small * (2 + scale + largest)", "small * (2 + scale)")],
+    "a channel that nobody reads": [("hats.py", "if not 4 * n * (", "if False and not 4 * n * (")],
 }
 
 

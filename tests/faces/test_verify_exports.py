@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import onnx
@@ -10,7 +11,7 @@ import pytest
 import torch
 from onnx import helper, numpy_helper
 
-from onelayer import memorize, save, to_onnx, to_torch
+from onelayer import approximate, memorize, save, to_onnx, to_torch
 from onelayer.certify.exports import onnx_mismatch, replay, torch_mismatch
 from tests.faces.test_cli import run
 
@@ -119,3 +120,52 @@ def test_reports_are_pages_that_say_the_verdict(exported, tmp_path) -> None:
     assert "VERIFIED" in page
     assert "What is not claimed" in page
     assert "the answer at every stored" in page
+
+
+FUNCTIONS = {
+    "cells": {"target": "x - mean(y)", "construction": "quantise"},
+    "heads": {"target": "x1*x2 + sin(x1)", "construction": "positional"},
+    "gated heads": {"target": "reversal", "construction": "positional"},
+    "assumed": {
+        "target": lambda X: X.max(axis=1),
+        "kind": "invariant",
+        "lipschitz": 1.0,
+        "construction": "quantise",
+    },
+}
+
+
+@pytest.fixture(scope="module", params=FUNCTIONS)
+def function(request, tmp_path_factory):
+    """The same for models of functions, some with several heads."""
+    folder = tmp_path_factory.mktemp("function")
+    model = approximate(**FUNCTIONS[request.param], n=2, tolerance=0.1)
+    save(folder / "bundle", model, certificate=model.certify())
+    to_onnx(model, folder / "m.onnx")
+    torch.save(to_torch(model).state_dict(), folder / "m.pt")
+    return folder, model
+
+
+def test_exports_of_functions_are_the_certified_model(function, tmp_path) -> None:
+    folder, model = function
+    assert len(model.transformer.attention.W_Q) == (2 if model.construction == "positional" else 1)
+    everything = ("--onnx", folder / "m.onnx", "--torch", folder / "m.pt", "--replay", "numpy,torch,onnx")
+    assert run("verify", folder / "bundle", *everything).stdout.splitlines()[-1] == "VERIFIED"
+    m = onnx.load(folder / "m.onnx")
+    change_weight(m)
+    (tmp_path / "changed.onnx").write_bytes(m.SerializeToString())
+    assert "attention.W_K differs" in onnx_mismatch(folder / "bundle", tmp_path / "changed.onnx")
+
+
+def test_a_replay_refutes_a_bound_that_is_too_small(function, tmp_path) -> None:
+    """A claim that nobody proved: the model stays, the bound shrinks. A target that nobody can evaluate has its
+    stored values, which are met."""
+    _, model = function
+    claims = [claim | {"bound": (claim_bound(claim) / 64).hex()} for claim in model.certify().claims]
+    save(tmp_path / "forged", model, certificate=replace(model.certify(), claims=tuple(claims)))
+    said = replay(tmp_path / "forged", ("numpy", "torch", "onnx"))
+    assert [" is off by " in why for why in said.values()] == [not model.assumes] * 3
+
+
+def claim_bound(claim) -> float:
+    return float.fromhex(claim["bound"])

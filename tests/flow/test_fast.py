@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onelayer import memorize
+from onelayer import approximate, memorize
 from onelayer.model import Grouped, Linear
 from onelayer.model.fast import find_plateaus
 from onelayer.model.forward import apply_stack
@@ -63,3 +63,25 @@ def test_the_trapezoids_on_a_line_add_up_to_one() -> None:
     t = np.sort(rng.uniform(-10, 1000, (5000, 1)), axis=0)
     indicators = apply_stack(line.transformer.readout[1:3], t)
     np.testing.assert_allclose(np.maximum(indicators, 0).sum(1), 1.0, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("target", "n", "construction"),
+    [
+        ("softmax", 2, "positional"),
+        ("reversal", 2, "positional"),
+        ("sort", 3, "positional"),
+        ("standardise", 2, "positional"),
+        ("polynomial", 2, "quantise"),
+    ],
+)
+def test_approximations_by_search(target, n, construction) -> None:
+    """Hats, few or many, and values behind a retrieval: where the bound holds, as the dense network."""
+    model = approximate(target, n=n, tolerance=0.1, construction=construction)
+    X = model.box.admit(np.random.default_rng(0).uniform(0, 1, (3000, n, 1)))
+    assert any(search is not None for search in model.searches.values())
+    fast, dense = model.predict(X, path="fast"), model.predict(X, path="dense")
+    if construction == "quantise":
+        np.testing.assert_array_equal(fast, dense)
+    else:
+        np.testing.assert_allclose(fast, dense, rtol=0, atol=1e-6)

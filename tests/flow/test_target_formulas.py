@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from onelayer import HypothesisError
 from onelayer.targets import resolve
 from onelayer.targets.expression import read_expression
+from onelayer.targets.formula import formula
 
 rng = np.random.default_rng(7)
 
@@ -152,3 +153,23 @@ def test_any_text_is_read_or_refused(words: list[str]) -> None:
         return
     assert kind in ("equivariant", "invariant", "ordered")
     assert program.evaluate(np.ones((1, 2, 1))).size == len(program.outputs)
+
+
+@pytest.mark.parametrize(
+    "text", [*PER_TOKEN, *PER_SEQUENCE, "x1 - (x2 - x3)", "x1/(x2/x4)", "(-2)**2 - (-x1)**2", "-(x1*x2)"]
+)
+def test_a_program_written_as_a_formula_is_the_same_function(text) -> None:
+    _, program = read_expression(text, 4, 1)
+    X = rng.uniform(0.1, 1, (20, 4, 1))
+    values = program.evaluate(X).reshape(20, -1)
+    for k, output in enumerate(program.outputs):
+        written = formula(program.lines, 1, output, 10_000)
+        again = resolve(written, n=4, d=1, low=0.1).evaluate(X).reshape(20, -1)[:, 0] if "x" in written else None
+        np.testing.assert_allclose(float(written) if again is None else again, values[:, k], rtol=1e-12)
+
+
+def test_a_long_formula_is_not_written() -> None:
+    _, program = read_expression("sum(exp(y))", 30, 1)
+    assert formula(program.lines, 1, program.outputs[0], 80) is None
+    _, pair = read_expression("x1[0]*x2[1]", 2, 2)
+    assert formula(pair.lines, 2, pair.outputs[0], 80) == "x1[0]*x2[1]"

@@ -78,12 +78,14 @@ def test_the_core_needs_no_extra() -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_the_readme_example_prints_what_it_says() -> None:
+def test_the_readme_examples_print_what_they_say() -> None:
     text = (ROOT / "README.md").read_text()
-    program, printed = re.search(r"```python\n(.*?)```.*?```text\n(.*?)```", text, re.DOTALL).groups()
-    assert len(program.strip().splitlines()) <= 12
-    ran = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
-    assert ran.stdout == printed
+    examples = re.findall(r"```python\n(.*?)```.*?```text\n(.*?)```", text, re.DOTALL)
+    assert len(examples) == text.count("```python") == 2
+    for program, printed in examples:
+        assert len(program.strip().splitlines()) <= 12
+        ran = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+        assert ran.stdout == printed
 
 
 def test_files_and_functions_stay_small() -> None:

@@ -121,6 +121,15 @@ def test_retrieval_of_reals_and_vectors(rng) -> None:
     np.testing.assert_array_equal(answers(made.layers, keys, F32), values)
 
 
+def test_retrieval_leaves_further_coordinates_alone(rng) -> None:
+    keys = lattice_keys(rng, 2000, 10)
+    values = rng.integers(0, 500, (len(keys), 1)).astype(np.float64)
+    made = retrieval.construct(keys, values, F32, RADIUS, 0)
+    np.testing.assert_array_equal(answers(made.layers, keys, F32), values)
+    search = find_retrieval(stacked(made.layers, 10, F32))
+    np.testing.assert_array_equal(search(keys.astype(F32)), values)
+
+
 def test_what_cannot_peel_is_reported() -> None:
     cell = np.array([[0, 1, 2], [0, 1, 2]])  # two keys, the same three cells
     assert peel(cell, 3) is None

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import DTypeLike
 
-from onelayer.approximation import interpolation, staircase
+from onelayer.approximation import interpolation, smooth, staircase
 from onelayer.approximation.model import Approximation
 from onelayer.approximation.plan import Built, Plan, Request
 from onelayer.approximation.prove import bound_of, prove
@@ -142,11 +142,12 @@ def _build(request: Request, plan: Plan, compared: list[Plan]) -> Approximation:
         error_bound=bound,
         left_out=built.left_out,
         measured_error=np.nan,
+        samples=QUICK_NUMBERS // (request.target.n * request.target.d),
         certificate=certificate,
         box=built.box,
+        compared=tuple(compared),
     )
-    samples = QUICK_NUMBERS // (request.target.n * request.target.d)
-    return replace(model, measured_error=model.measure(samples, request.seed))
+    return replace(model, measured_error=model.measure(model.samples, request.seed))
 
 
 def _general(request: Request, plan: Plan, compared: list[Plan]) -> list[Constant]:
@@ -178,10 +179,12 @@ PLANS: dict[str, Callable[[Request], Plan]] = {
     "quantise": staircase.plan,
     "published": partial(staircase.plan, distinct=True),
     "positional": interpolation.plan,
+    "continuous": smooth.plan,
 }
 BUILDERS: dict[str, Callable[[Request, int], Built]] = {
     "quantise": staircase.build,
     "published": partial(staircase.build, distinct=True),
     "positional": interpolation.build,
+    "continuous": smooth.build,
 }
 AUTOMATIC = ("quantise", "positional")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from onelayer.approximation.measure import Box, largest_error
 from onelayer.approximation.plan import Built, Plan, Request, enough_levels, extrapolated
 from onelayer.constructions.approximation import positional
-from onelayer.constructions.approximation.positional import Lattice, interpolate
+from onelayer.constructions.approximation.positional import Lattice, at_vertices, interpolate
 
 Array = NDArray[Any]
 
@@ -96,7 +96,7 @@ def reachable(request: Request, levels: int) -> bool:
 def predicted_error(request: Request, levels: int) -> float:
     """A little more than the largest error of the interpolant that is found on samples and by climbing."""
     lattice, target = lattice_of(request, levels), request.target
-    values = target.evaluate(lattice.points()).reshape(lattice.count, -1)
+    values = at_vertices(target.evaluate, lattice).reshape(lattice.count, -1)
 
     def error(X: Array) -> Array:
         found = interpolate(values, lattice, X)

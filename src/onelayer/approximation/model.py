@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from onelayer.approximation.measure import Box, largest_error
+from onelayer.approximation.plan import Plan
 from onelayer.certify.certificate import Certificate
 from onelayer.errors import HypothesisError
 from onelayer.ledger import Ledger
@@ -27,8 +28,10 @@ class Approximation(Memory):
     error_bound: float  # on every input of the box, but for a share `left_out` of it; infinite if nothing is proved
     left_out: float
     measured_error: float  # the largest that was found by trying to break the bound
+    samples: int  # among so many inputs, and by climbing from the worst
     certificate: Certificate | None  # None: nothing is known of the target that a proof could rest on
     box: Box  # where the bound holds
+    compared: tuple[Plan, ...] = ()  # what was planned before one of them was built
 
     @property
     def proved(self) -> bool:

@@ -44,10 +44,12 @@ class Plan:
     seconds: float
     reachable: bool
     provable: bool  # enough is known of the target
+    size: str = ""  # in words, where it is not a number of cells
 
     def __str__(self) -> str:
+        size = self.size or f"{self.levels} cells a component, {self.cells:,} in all"
         return (
-            f"{self.construction}: {self.levels} cells a component, {self.cells:,} in all, about "
+            f"{self.construction}: {size}, about "
             f"{self.parameters:,} parameters, {self.bytes / 2**30:.2g} GiB, {self.seconds:.2g} s"
         )
 

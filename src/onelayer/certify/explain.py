@@ -4,25 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from onelayer.certify.words import assumed, not_claimed, sentence, target_of
 from onelayer.errors import HypothesisError
-from onelayer_checker.claims import Claim, read_claim
+from onelayer_checker.claims import read_claim
 from onelayer_checker.files import DATA, MODEL, Malformed, read_folder
-
-ARITHMETIC = {
-    "real": "in real arithmetic",
-    "float64": "as executed in IEEE float64, in any order of summation, fused or not",
-    "float32": "as executed in IEEE float32, in any order of summation, fused or not",
-}
-ASSUMED = (
-    "float arithmetic follows the profile ieee-any-order/1: IEEE 754 with round to nearest, exp within 32 units in "
-    "the last place, a softmax that subtracts the maximum; no TF32, no bfloat16 products, no folded weights",
-    "this machine's float64 is IEEE with gradual underflow (the checker probes it), and NumPy computes with it",
-    "SHA-256 has no collision between the files certified and the files checked",
-)
-NOT_CLAIMED = (
-    "anything about inputs that are neither stored, nor within the radius of one that is, nor listed as strangers",
-    "that the answers are true: only that they are the ones stored in data.safetensors",
-)
 
 
 def explain(folder: str | Path) -> str:
@@ -31,9 +16,8 @@ def explain(folder: str | Path) -> str:
         certificate, weights, data = read_folder(Path(folder))
         claims = [read_claim(entry, f"claims[{i}]") for i, entry in enumerate(certificate["claims"])]
     except (Malformed, KeyError, TypeError) as error:
-        raise HypothesisError(
-            "data", f"a certified bundle at {folder}", str(error), "Write it with `onelayer memorize`."
-        ) from None
+        remedy = "Write it with `onelayer memorize` or `onelayer approximate`."
+        raise HypothesisError("data", f"a certified bundle at {folder}", str(error), remedy) from None
     windows = "stream" in data
     sequences = len(data["stream"]) - int(data["window"][0]) + 1 if windows else len(data["tokens"])
     answers = len(data.get("which", data["answers"]))
@@ -44,25 +28,10 @@ def explain(folder: str | Path) -> str:
         "",
         "Claimed (run `onelayer verify`, or `python -m onelayer_checker`, to have it decided):",
         *(f"  - {sentence(claim)}" for claim in claims),
+        *(f"The target is {target}." for target in target_of(claims)),
         "Assumed:",
-        *(f"  - {line}" for line in ASSUMED),
+        *(f"  - {line}" for line in assumed(claims)),
         "Not claimed:",
-        *(f"  - {line}" for line in NOT_CLAIMED),
+        *(f"  - {line}" for line in not_claimed(claims)),
     ]
     return "\n".join(lines)
-
-
-def sentence(claim: Claim) -> str:
-    where, n = ARITHMETIC[claim.arith.name], claim.numbers
-    exactly = "exactly the stored one" if n.get("eps") == 0 else f"within {n.get('eps', 0.0):.3g} of the stored one"
-    each = {"token": "token", "sequence": "sequence", "last": "sequence's last token"}[claim.scope]
-    if claim.type == "memorizes":
-        return f"{where}, the answer at every stored {each} is {exactly}"
-    if claim.type == "rejects":
-        return f"{where}, every sequence listed as a stranger gets the default"
-    if claim.type == "robust":
-        return f"{where}, that holds too if every component of every token is moved by up to {n['radius']:.3g}"
-    return (
-        f"{where}, different contexts have coordinates at least {n['delta']:.3g} apart, and none exceeds "
-        f"{n['r']:.3g}: one attention layer is a contextual mapping for this data"
-    )

@@ -7,6 +7,7 @@ of evaluation covers the export. A replay only ever refutes: it runs the runtime
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,10 @@ from onelayer.errors import HypothesisError, MissingExtraError
 from onelayer.export.bundle import load
 from onelayer.memory import Memory
 from onelayer.model.forward import forward
+from onelayer.targets import Program as Function
+from onelayer_checker.claims import Claim, read_claim
 from onelayer_checker.files import read_folder
+from onelayer_checker.targets import Program
 
 Array = NDArray[Any]
 #: Numbers of the widest layer that a replay may hold at a time.
@@ -94,43 +98,98 @@ def torch_mismatch(folder: str | Path, path: str | Path) -> str:
 
 
 def replay(folder: str | Path, runtimes: Iterable[str], most: int = 2_000) -> dict[str, str]:
-    """Run the stored sequences (at most ``most``, evenly spread) and demand the certified answers.
+    """Run stored sequences (at most ``most``, evenly spread) and demand the certified answers; or sequences of the
+    box of a function, and demand to be near it.
 
     A line per runtime: empty, or the first answer outside its bound. This falsifies; it never proves.
     """
     model = load(folder)
     certificate, _, data = read_folder(Path(folder))
+    dtype = str(model.transformer.dtype)
+    claims = [read_claim(entry, f"claims[{i}]") for i, entry in enumerate(certificate["claims"])]
+    claims = [claim for claim in claims if claim.arith.name == dtype]
+    stored = sorted((c for c in claims if c.type == "memorizes"), key=lambda claim: claim.numbers["eps"])
+    near = [claim for claim in claims if claim.type in ("sup_error", "sup_error_everywhere")]
+    if not stored and not near:
+        raise HypothesisError(
+            "data", f"a claim memorizes or sup_error in {dtype} to replay", "there is none", "Certify the model."
+        )
+    widest = max(layer.width for layer in (*model.transformer.feedforward, *model.transformer.readout))
+    asked = _stored(model, stored[0], data, most, widest) if stored else _near(near[0], data, most, widest)
+    said = {}
+    for name in runtimes:
+        out = _runner(name, model)(asked.tokens, asked.lengths)
+        off = np.nan_to_num(np.abs(out - asked.wanted).max(axis=2), nan=np.inf)
+        off = np.where(asked.inside, off, 0.0)
+        worst = np.unravel_index(int(np.argmax(off)), off.shape)
+        at = f"{asked.what} {asked.numbers[worst[0]]}, token {worst[1]}"
+        said[name] = "" if off.max() <= asked.allowed else f"{at} is off by {off.max():.3g}"
+    return said
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Sequences to run, what they must answer, and how far off they may be."""
+
+    tokens: Array
+    lengths: Array
+    wanted: Array  # [N, n, q]
+    inside: Array  # [N, n] where it counts
+    allowed: float
+    what: str
+    numbers: Array  # of the sequences, for people
+
+
+def _stored(model: Memory, claim: Claim, data: dict[str, Array], most: int, widest: int) -> Asked:
     windows = "stream" in data
     tokens = sliding_window_view(data["stream"], int(data["window"][0])) if windows else data["tokens"]
     lengths = data.get("lengths", np.full(len(tokens), tokens.shape[1], np.int64))
-    widest = max(layer.width for layer in (*model.transformer.feedforward, *model.transformer.readout))
     most = max(4, min(most, REPLAYED // (tokens.shape[1] * widest), len(tokens)))
     some = np.unique(np.linspace(0, len(tokens) - 1, most).astype(int))
-    dtype = str(model.transformer.dtype)
-    eps = [
-        float.fromhex(claim["eps"])
-        for claim in certificate["claims"]
-        if claim["type"] == "memorizes" and claim["arith"] == dtype
-    ]
-    if not eps:
-        raise HypothesisError(
-            "data", f"a claim memorizes in {dtype} to replay", "there is none", "Certify the model."
-        )
     rows = data["answers"] if "which" not in data else data["answers"][data["which"]]
     wanted = _answers(model, rows, lengths, tokens.shape[1], some)
     places = np.arange(tokens.shape[1])
     inside = places == lengths[some][:, None] - 1 if model.form.scope == "last" else places < lengths[some][:, None]
-    said = {}
-    for name in runtimes:
-        out = _runner(name, model)(np.ascontiguousarray(tokens[some]), lengths[some])
-        off = np.abs(out - wanted).max(axis=2) * inside
-        worst = np.unravel_index(int(np.argmax(off)), off.shape)
-        said[name] = (
-            ""
-            if off.max() <= min(eps)
-            else f"sequence {some[worst[0]]}, token {worst[1]} is off by {off.max():.3g}"
-        )
-    return said
+    eps = claim.numbers["eps"]
+    return Asked(np.ascontiguousarray(tokens[some]), lengths[some], wanted, inside, eps, "sequence", some)
+
+
+def _near(claim: Claim, data: dict[str, Array], most: int, widest: int) -> Asked:
+    """Random sequences of the box, in stored cells if it has any; or just the stored ones of a target that nobody
+    can evaluate, whose answers are such a target's values."""
+    n, tokens, target = claim.numbers, data["tokens"], claim.target
+    most = max(4, min(most, REPLAYED // (tokens.shape[1] * widest)))
+    rng = np.random.default_rng(0)
+    some = rng.permutation(len(tokens))[:most]
+    if isinstance(target, Program):
+        if claim.type == "sup_error":
+            some = rng.integers(0, len(tokens), most)
+            tokens = _moved(tokens[some], n["radius"], rng)
+        else:
+            tokens = rng.uniform(n["low"], n["high"], (most, *tokens.shape[1:])).astype(tokens.dtype)
+            tokens, some = (
+                np.clip(tokens, *(tokens.dtype.type(n[side]) for side in ("low", "high"))),
+                np.arange(most),
+            )
+        parts = target.n, target.d, target.lines, target.outputs
+        wanted = Function(
+            *parts, per="token" if target.per == "token" else "sequence", components=target.components
+        ).evaluate(tokens)
+    else:
+        tokens = tokens[some]
+        wanted = data["answers"].reshape(len(data["tokens"]), -1, data["answers"].shape[1])[some]
+    wanted = wanted.reshape(len(tokens), -1, wanted.shape[-1])  # [N, n or 1, q]
+    slack = 1e-12 * (1 + float(np.abs(wanted).max()))  # what evaluating the target in float64 may cost
+    lengths = np.full(len(tokens), tokens.shape[1], np.int64)
+    inside = np.ones(tokens.shape[:2], bool)
+    what = "a sequence near stored sequence" if claim.type == "sup_error" else "random sequence"
+    return Asked(tokens, lengths, wanted, inside, n["bound"] + slack, what, some)
+
+
+def _moved(tokens: Array, radius: float, rng: np.random.Generator) -> Array:
+    """Every component somewhere within the radius, as numbers of the dtype; one that rounding takes out stays."""
+    moved = (tokens + rng.uniform(-radius, radius, tokens.shape)).astype(tokens.dtype)
+    return np.where(np.abs(moved.astype(np.float64) - tokens) <= radius, moved, tokens)
 
 
 def _answers(model: Memory, rows: Array, lengths: Array, n: int, some: Array) -> Array:

@@ -7,15 +7,17 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from onelayer.certify.explain import ASSUMED, NOT_CLAIMED, sentence
+from onelayer.certify.words import assumed, not_claimed, sentence, target_of
 from onelayer.export.bundle import load
 from onelayer.ledger import show
 from onelayer_checker.__main__ import check
-from onelayer_checker.claims import read_claim
+from onelayer_checker.claims import Claim, read_claim
 from onelayer_checker.files import read_folder
 
 COLOURS = {"VERIFIED": "#1b7f3b", "NOT VERIFIED": "#b3261e", "UNKNOWN": "#9a6700", "MALFORMED": "#b3261e"}
 SHOWN = ("mapping", "readout", "rank", "dtype", "distinct", "beta", "gap", "guard", "radius_upper", "parameters")
+OF_FUNCTIONS = ("levels", "cell", "vertices", "sequences", "heads", "value_step")
+NAMED = ("target", "construction", "tolerance")  # shown with their names
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 3rem auto; padding: 0 1rem; color: #1f2328 }
 h1 { font-size: 1.4rem } h2 { font-size: 1.05rem; margin-top: 2rem }
@@ -44,12 +46,17 @@ def render(folder: Path, verdict: dict[str, Any]) -> str:
         f"<h1>{escape(folder.name)}: one attention layer, checked</h1>",
         f'<p class="verdict" style="border-color:{colour};color:{colour}">{verdict["result"]}</p>',
     ]
+    claims: list[Claim] = []
     if verdict["claims"]:
-        body += _claims(folder, verdict) + _model(folder)
+        entries = read_folder(folder)[0]["claims"]
+        claims = [read_claim(entry, f"claims[{i}]") for i, entry in enumerate(entries)]
+        body += _claims(claims, verdict) + _model(folder)
     else:
         body.append(f"<p>{escape(verdict['why'])}</p>")
-    body += _list("What this assumes", ASSUMED) + _list("What is not claimed", NOT_CLAIMED)
-    body.append("<footer>Decided by <code>onelayer_checker</code>, which shares no code with the compiler. ")
+    body += _list("What this assumes", assumed(claims))
+    if claims:
+        body += _list("What is not claimed", not_claimed(claims))
+    body.append("<footer>Decided by <code>onelayer_checker</code>, which knows nothing of the compiler. ")
     body.append("Run it again: <code>python -m onelayer_checker FOLDER</code>.</footer>")
     return (
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
@@ -58,11 +65,12 @@ def render(folder: Path, verdict: dict[str, Any]) -> str:
     )
 
 
-def _claims(folder: Path, verdict: dict[str, Any]) -> list[str]:
-    certificate, _, _ = read_folder(folder)
-    rows = ["<h2>What was decided</h2><table><tr><th>claim<th>verdict<th>certain"]
-    for i, (entry, judged) in enumerate(zip(certificate["claims"], verdict["claims"], strict=True)):
-        said = sentence(read_claim(entry, f"claims[{i}]"))
+def _claims(claims: list[Claim], verdict: dict[str, Any]) -> list[str]:
+    rows = ["<h2>What was decided</h2>"]
+    rows += [f"<p>The target is {escape(target)}.</p>" for target in target_of(claims)]
+    rows.append("<table><tr><th>claim<th>verdict<th>certain")
+    for claim, judged in zip(claims, verdict["claims"], strict=True):
+        said = sentence(claim)
         rows.append(
             f"<tr><td>{escape(said[0].upper() + said[1:])}.<td><b>{judged['outcome']}</b>"
             f"<td class=number>{escape(judged['why'])}"
@@ -73,12 +81,13 @@ def _claims(folder: Path, verdict: dict[str, Any]) -> list[str]:
 def _model(folder: Path) -> list[str]:
     ledger = load(folder).ledger
     rows = [
-        f"<tr><td>{escape(line.meaning)}<td class=number>{escape(show(line.value))}"
+        f"<tr><td>{f'{line.name}: ' if line.name in NAMED else ''}{escape(line.meaning)}"
+        f"<td class=number>{escape(show(line.value))}"
         for line in ledger.lines
-        if line.name in SHOWN
+        if line.name in (*SHOWN, *OF_FUNCTIONS, *NAMED)
     ]
     return ["<h2>The model</h2><table>", *rows, "</table>"]
 
 
-def _list(title: str, lines: tuple[str, ...]) -> list[str]:
+def _list(title: str, lines: list[str]) -> list[str]:
     return [f"<h2>{title}</h2><ul>", *(f"<li>{escape(line)}" for line in lines), "</ul>"]

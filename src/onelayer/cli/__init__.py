@@ -1,4 +1,4 @@
-"""The command line: `onelayer memorize | predict | inspect | verify | explain | plan | theorem | demo`."""
+"""The command line: `onelayer memorize | approximate | predict | inspect | verify | explain | plan | ...`."""
 
 from __future__ import annotations
 

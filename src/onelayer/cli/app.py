@@ -13,7 +13,7 @@ import typer
 from onelayer import __version__
 from onelayer.certify.certificate import certify
 from onelayer.certify.explain import explain as explain_folder
-from onelayer.cli import casting, certificates, lab, pictures, text, theorem_table
+from onelayer.cli import approximation, casting, certificates, lab, pictures, race, text, theorem_table
 from onelayer.cli.console import (
     AsJson,
     Data,
@@ -45,7 +45,7 @@ from onelayer.recall import recall
 
 app = typer.Typer(
     name="onelayer",
-    help="Compile data into the explicit weights of a Transformer with one attention layer. No training.",
+    help="Compile data, or a function, into the weights of a Transformer with one attention layer. No training.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -162,10 +162,12 @@ def inspect(
         err.print(f"picture written to {picture}", markup=False)
 
 
-for command in (certificates.verify, certificates.explain, certificates.report, casting.cast):
+for command in (certificates.verify, certificates.explain, certificates.report, casting.cast, race.race):
     app.command()(command)
 app.command()(text.memorize_text)
 app.command()(text.recite)
+app.command()(approximation.approximate)
+app.command()(approximation.targets)
 app.add_typer(lab.app)
 
 

@@ -55,10 +55,9 @@ def gaps_lower(model: Memory) -> Any:
 def gap_histogram(console: Console, model: Memory) -> None:
     """How many gaps between neighbouring answers fall into each power of ten."""
     gaps = gaps_lower(model)
-    if model.ledger["readout"] != "plateaus" or not gaps.size:
-        kind = (
-            "One plateau" if model.ledger["readout"] == "plateaus" else f"The readout is {model.ledger['readout']}"
-        )
+    readout = model.ledger.get("readout", model.ledger.get("construction"))
+    if readout != "plateaus" or not gaps.size:
+        kind = "One plateau" if readout == "plateaus" else f"The readout is {readout}"
         console.print(f"\n{kind}: there are no gaps on a line to show.")
         return
     full = "█" if (console.encoding or "").lower().startswith("utf") else "#"
@@ -67,10 +66,11 @@ def gap_histogram(console: Console, model: Memory) -> None:
     for value, count in zip(values.tolist(), counts.tolist(), strict=True):
         bar = full * max(1, round(40 * count / counts.max()))
         console.print(f"  1e{value:+03d}  {bar} {count:,}", highlight=False)
-    guard, radius = model.ledger["guard"], model.ledger["radius_upper"]
-    console.print(
-        f"  an id may move by {show(guard)}; rounding moves it by at most {show(radius)}", highlight=False
-    )
+    if "guard" in model.ledger:
+        guard, radius = model.ledger["guard"], model.ledger["radius_upper"]
+        console.print(
+            f"  an id may move by {show(guard)}; rounding moves it by at most {show(radius)}", highlight=False
+        )
 
 
 def check_picture(path: Path) -> None:
@@ -84,6 +84,9 @@ def check_picture(path: Path) -> None:
 def draw(model: Memory, path: Path) -> None:
     """Gaps and readout as a figure."""
     check_picture(path)
+    if "radius_upper" not in model.ledger:
+        remedy = "Draw a function with `onelayer approximate --plot`."
+        raise HypothesisError("data", "stored answers, whose gaps are drawn", "this model is of a function", remedy)
     try:
         from matplotlib.figure import Figure
     except ImportError:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from onelayer.lab.collapse import Merge, collapse
 from onelayer.lab.experiment import Verdict, find, names
 from onelayer.lab.harness import run
 
-__all__ = ["Verdict", "find", "names", "run"]
+__all__ = ["Merge", "Verdict", "collapse", "find", "names", "run"]

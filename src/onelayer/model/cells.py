@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -75,6 +76,7 @@ class RetrievalSearch:
     entries: tuple[Array, ...]  # [R, G] each
     C: float
     rest: tuple[Layer, ...]
+    finish: Callable[[Array], Array] | None = None  # gives what the rest gives, by a search
 
     def __call__(self, h: Array) -> Array:
         def answer(t: Array) -> tuple[Array, Array]:
@@ -86,7 +88,8 @@ class RetrievalSearch:
             total -= self.C * ((total >= self.C).astype(t.dtype) + (total >= 2 * self.C))
             return total[:, None], sure
 
-        return _searched(self.layers, self.head, answer, self.rest, h)
+        finish = self.finish or (partial(apply_stack, self.rest) if self.rest else None)
+        return _searched(self.layers, self.head, answer, finish, h)
 
 
 @dataclass(frozen=True)
@@ -105,7 +108,7 @@ class TableSearch:
     default: Array | None
 
     def __call__(self, h: Array) -> Array:
-        return _searched(self.layers, self.head, self._answer, (), h)
+        return _searched(self.layers, self.head, self._answer, None, h)
 
     def _answer(self, t: Array) -> tuple[Array, Array]:
         row, sure = self.rows.find(t)
@@ -133,15 +136,19 @@ class TableSearch:
 
 
 def _searched(
-    layers: tuple[Layer, ...], head: tuple[Layer, ...], answer: Answer, rest: tuple[Layer, ...], h: Array
+    layers: tuple[Layer, ...],
+    head: tuple[Layer, ...],
+    answer: Answer,
+    finish: Callable[[Array], Array] | None,
+    h: Array,
 ) -> Array:
     tokens = h.reshape(-1, h.shape[-1])
     t = tokens
     for layer in head:
         t = np.maximum(apply_layer(layer, t), 0)
     out, sure = answer(t)
-    if rest:
-        out = apply_stack(rest, np.maximum(out, 0))
+    if finish is not None:
+        out = finish(np.maximum(out, 0))
     unsure = np.flatnonzero(~sure)
     if unsure.size:
         out[unsure] = apply_stack(layers, tokens[unsure])

@@ -8,7 +8,7 @@ to the bit. Inside a ramp two terms are added and the last bit may depend on the
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -71,7 +71,10 @@ def find_search(layers: tuple[Layer, ...]) -> Callable[[Array], Array] | None:
     """A search that gives what these layers give, or None."""
     clamped = len(layers) > 3 and all(is_reflection(layer) for layer in layers[-2:])
     if not clamped:
-        return find_retrieval(layers) or find_table(layers) or find_plateaus(layers) or find_hats(layers)
+        retrieval = find_retrieval(layers)
+        if retrieval is not None:  # it gives class ids, which plateaus may turn into values
+            return replace(retrieval, finish=find_plateaus(retrieval.rest))
+        return find_table(layers) or find_plateaus(layers) or find_hats(layers)
     search = find_search(layers[:-2])
     return None if search is None else lambda h: apply_stack(layers[-2:], np.maximum(search(h), 0))
 
@@ -100,6 +103,6 @@ def find_plateaus(layers: tuple[Layer, ...]) -> PlateauSearch | None:
     with np.errstate(divide="ignore"):
         right = np.where(weight[0, :, 0, 0] > 0, (1 - bias[:, 0, 0]) / weight[0, :, 0, 0], np.inf)
         left = np.where(weight[0, :, 0, 1] < 0, (bias[:, 0, 1] - 1) / -weight[0, :, 0, 1], -np.inf)
-    if (np.diff(right) < 0).any() or (np.diff(left) < 0).any():
+    if (right[1:] < right[:-1]).any() or (left[1:] < left[:-1]).any():
         return None
     return PlateauSearch(tuple(head), units, group, values, left, right)

@@ -70,7 +70,7 @@ def embed(model: Transformer, X: Array) -> Array:
         h = e.table[X]
     else:
         assert e.lift is not None
-        h = X.astype(model.dtype, copy=False) @ e.lift
+        h = by_token(X.astype(model.dtype, copy=False), e.lift)
     if e.bias is not None:
         h = h + e.bias
     return h if e.positions is None else h + e.positions[: X.shape[1]]
@@ -91,7 +91,7 @@ def attention_update(a: Attention, h: Array, visible: Array | None, keep: Keep |
     n = h.shape[1]
     step = n if keep is not None else max(1, ATTENTION_BYTES // (h.itemsize * len(h) * n))  # queries at a time
     for i in range(a.heads):
-        q, k, v = h @ a.W_Q[i], h @ a.W_K[i], h @ a.W_V[i]
+        q, k, v = (by_token(h, W[i]) for W in (a.W_Q, a.W_K, a.W_V))
         if a.b_Q is not None:
             q = q + a.b_Q[i]
         if a.b_K is not None:
@@ -99,8 +99,14 @@ def attention_update(a: Attention, h: Array, visible: Array | None, keep: Keep |
         for start in range(0, n, step):
             rows = slice(start, start + step)
             seen = visible if visible is None or visible.shape[1] == 1 else visible[:, rows]
-            update[:, rows] += attend(q[:, rows], k, v, seen, a.kind, keep, f"head{i}") @ a.W_O[i]
+            update[:, rows] += by_token(attend(q[:, rows], k, v, seen, a.kind, keep, f"head{i}"), a.W_O[i])
     return update
+
+
+def by_token(h: Array, weight: Array) -> Array:
+    """h @ weight for h [N, n, width], as one product: NumPy would make N small ones of it."""
+    product: Array = h.reshape(-1, h.shape[-1]) @ weight
+    return product.reshape(*h.shape[:-1], weight.shape[-1])
 
 
 def attend(

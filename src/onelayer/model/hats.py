@@ -7,6 +7,7 @@ another order, so answers agree up to the rounding of a sum of a few terms.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from onelayer.model.forward import apply_layer, apply_stack
 from onelayer.model.weights import Array, Grouped, Layer, Linear
 
 #: Below this many hats the dense pass is as fast.
-WORTHWHILE = 64
+WORTHWHILE = 4
 BLOCK = 1 << 14
 
 
@@ -43,12 +44,14 @@ class HatSearch:
         cell = np.clip(np.floor(t[:, :m] / H), 0, self.levels - 1)
         strides = (self.levels + 1) ** np.arange(m - 1, -1, -1)
         first = (cell @ strides).astype(np.int64)
+        # [side][bit][m, T]: the part of (token - vertex), or of its negative, above 0; vertices are exact
+        away = [np.ascontiguousarray((t[:, :m] - (cell + t.dtype.type(bit)) * H).T) for bit in (0, 1)]
+        parts = [[np.maximum(sign * z, 0) for z in away] for sign in (t.dtype.type(1), t.dtype.type(-1))]
         total = np.zeros((len(t), self.values.width), t.dtype)
         for corner in np.ndindex(*(2,) * m):
-            away = t[:, :m] - (cell + np.array(corner, t.dtype)) * H  # vertices are exact
             hat = np.full(len(t), H, t.dtype)
-            for side in (away, -away):
-                hat -= np.maximum(side, 0).max(axis=1)
+            for side in parts:
+                hat -= reduce(np.maximum, [side[bit][i] for i, bit in enumerate(corner)])
             at = first + int(np.dot(corner, strides))
             total += np.maximum(hat, 0)[:, None] * self.values.weight[at]
         if t.shape[1] > m:

@@ -48,4 +48,13 @@ FUNCTIONS = (
         "A continuous function on a box, a tolerance, and the smallest construction whose bound meets it.",
         ("quantise", "positional"),
     ),
+    Statement(
+        "continuous",
+        "Random heads and one ReLU layer, without a quantiser",
+        "",
+        "ours",
+        "2nd + 1 random heads and d uniform ones hold (token, multiset) in a continuous stream; ReLU units fitted "
+        "to it by least squares approximate equivariant maps on the whole box; branch and bound proves the error.",
+        ("temperature_heads",),
+    ),
 )

@@ -31,8 +31,9 @@ Kind = Literal["equivariant", "invariant", "ordered"]
 
 #: exp(-1024) is 0 in float32 and in float64.
 LOGIT = 1024.0
-#: Coordinates are whole-number multiples of a step at vertices: the box is about this many steps wide.
-STEPS = 1 << 16
+#: Coordinates are whole-number multiples of a step at vertices: the box is about this many steps wide, and all of
+#: them are below 2^24, numbers of float32. Cells stick out of the box by up to D steps.
+STEPS = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,11 @@ class Lattice:
 
     @property
     def spacing(self) -> float:
-        """H, in coordinates: a whole number, large enough that the cells cover the box and a step more."""
-        return float(np.ceil(((self.high - self.origin) * self.scale + 1.0) / self.levels))
+        """H, in coordinates: a whole number, large enough that the cells cover the box and what coordinates may be
+        off by: n sums and products of numbers as large as the box is far out."""
+        size = self.scale * max(abs(self.low), abs(self.high))
+        rounding = (n_roundings(self.n) * size) * float(np.finfo(self.dtype).eps) / 2
+        return float(np.ceil(((self.high - self.origin) * self.scale + 1.0 + rounding) / self.levels))
 
     @property
     def width(self) -> float:
@@ -77,9 +81,29 @@ class Lattice:
         return np.stack(np.unravel_index(np.arange(self.count), (self.levels + 1,) * self.m), axis=1)
 
     def points(self) -> Array:
-        """[count, n, d] where f is asked for its values: the vertices, moved into the box where they stick out."""
-        x = self.origin + self.width * self.vertices()
-        return np.clip(x, self.low, self.high).reshape(-1, self.n, self.d)
+        """[count, n, d] the vertices; the last of a component may stick out of the box."""
+        return (self.origin + self.width * self.vertices()).reshape(-1, self.n, self.d)
+
+
+def n_roundings(n: int) -> int:
+    """Of a token that is copied by a head over n places and moved and scaled, with room."""
+    return 2 * n + 32
+
+
+def at_vertices(values: Callable[[Array], Array], lattice: Lattice) -> Array:
+    """[count, ...] values at the vertices, where they stick out of the box extrapolated from it.
+
+    2 f(p) - f(q), with p the nearest point of the box and q the mirror image of the vertex at p: exact for what is
+    linear there, in whatever order the components are.
+    """
+    x = lattice.points()
+    p = np.clip(x, lattice.low, lattice.high)
+    F = np.array(values(p), np.float64)
+    outside = np.flatnonzero((p != x).any(axis=(1, 2)))
+    if outside.size:
+        q = np.clip(2 * p[outside] - x[outside], lattice.low, lattice.high)
+        F[outside] += F[outside] - values(q)
+    return F
 
 
 def interpolate(values: Array, lattice: Lattice, X: Array) -> Array:
@@ -112,7 +136,7 @@ def construct(
     cyclic = kind == "equivariant"  # token k reads x_k, x_(k+1), ...: one function serves all tokens
     gated = kind == "ordered" and scope == "token"  # one function a token, of which its place picks one
     embedding, attention, bottleneck, channels = gather(lattice, cyclic, gated)
-    F = values(lattice.points())
+    F = at_vertices(values, lattice)
     if cyclic:
         F = F[:, 0]
     F = F.reshape(lattice.count, -1)

@@ -44,7 +44,7 @@ class Retrieval:
 
 
 def construct(keys: Array, values: Array, dtype: np.dtype[Any], radius: float, seed: int) -> Retrieval | None:
-    """Distinct coordinates [M, 6] and answers [M, q]; None if the keys would not peel."""
+    """Distinct coordinates [M, 6 or more] and answers [M, q]; None if the keys would not peel."""
     classes, answers = _classes(values)
     C = int(answers.max()) + 1
     if C > MOST_CLASSES:
@@ -56,7 +56,7 @@ def construct(keys: Array, values: Array, dtype: np.dtype[Any], radius: float, s
         entries = solve(tables.cell, tables.total, answers, C)
         if entries is not None:
             assert (entries.take(tables.cell).sum(axis=1, dtype=np.int32) % C == answers).all()
-            return _build(tables, entries, C, classes, dtype)
+            return _build(tables, keys.shape[1], entries, C, classes, dtype)
     return None
 
 
@@ -122,10 +122,12 @@ def _whole(values: Array) -> Array | None:
     return whole if np.array_equal(whole, values[:, 0]) else None
 
 
-def _build(tables: _Tables, entries: Array, C: int, classes: Array | None, dtype: np.dtype[Any]) -> Retrieval:
+def _build(
+    tables: _Tables, coordinates: int, entries: Array, C: int, classes: Array | None, dtype: np.dtype[Any]
+) -> Retrieval:
     R, G = tables.R, tables.G
     cuts = [cells for pair in zip(tables.rows, tables.columns, strict=True) for cells in pair]
-    hots, guard = one_hots(cuts, [R, G] * TABLES, COORDINATES, [], dtype)
+    hots, guard = one_hots(cuts, [R, G] * TABLES, coordinates, [], dtype)
     wall = float(np.exp2(np.ceil(np.log2(C + 1))))
     emit = np.zeros((TABLES, R + G, G), dtype)
     emit[:, :R] = entries.reshape(TABLES, R, G)

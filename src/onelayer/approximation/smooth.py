@@ -1,0 +1,110 @@
+"""`continuous` from a tolerance: how many units a fit needs, and the model with what to prove of it."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onelayer.approximation.measure import Box
+from onelayer.approximation.plan import Built, Plan, Request
+from onelayer.approximation.prove import as_entry
+from onelayer.constructions.approximation import continuous
+from onelayer.constructions.approximation.continuous import Continuous, Domain, Fit
+from onelayer.errors import HypothesisError
+from onelayer.ledger import Constant
+
+Array = NDArray[Any]
+
+#: Units that are tried, doubling; what a fit may show on samples, of the tolerance that is then to be proved.
+FEWEST, MOST_UNITS, SHARE = 16, 512, 0.7
+#: Components of all tokens for which branch and bound is of use.
+PROVABLE = 3
+#: Sequences that the certificate stores as examples.
+EXAMPLES = 16
+#: Measured on two cores: a fit of this many units, and numbers that it holds.
+SECONDS_A_UNIT, NUMBERS_A_UNIT = 0.02, 40_000
+
+
+def plan(request: Request) -> Plan:
+    """The fewest units, among powers of two, whose error on fresh samples leaves room for a proof."""
+    _needs_symmetry(request)
+    units, error = FEWEST, fitted(request, FEWEST).error
+    allowed = SHARE * request.tolerance
+    # An error falls like 1/units^2 at best: beyond that no further fit is tried.
+    while error > allowed and units < MOST_UNITS and error < allowed * (2 * MOST_UNITS / units) ** 2:
+        units *= 2
+        error = min(error, fitted(request, units).error)
+    t = request.target
+    return Plan(
+        "continuous",
+        units,
+        error / SHARE,
+        cells=0,
+        parameters=continuous.parameters(t.n, t.d, units, t.components),
+        bytes=8.0 * NUMBERS_A_UNIT * units,
+        seconds=SECONDS_A_UNIT * units,
+        reachable=error <= allowed,
+        size=f"{units} units, no cells",
+        provable=t.program is not None and t.n * t.d <= PROVABLE,
+    )
+
+
+def build(request: Request, units: int) -> Built:
+    """The model and its claims. All of its error is one part: the readout's, which the checker bounds."""
+    _needs_symmetry(request)
+    made, t = fitted(request, units), request.target
+    X = domain(request).draw(EXAMPLES, np.random.default_rng([request.seed, 23])).astype(request.dtype)
+    answers = t.evaluate(X.astype(np.float64)).reshape(-1, t.components)
+    return Built(
+        made.transformer,
+        made.form,
+        "fit",
+        "largest |readout - target|, enclosed on every box of a partition",
+        (Constant("left_out", 0.0, "the bound holds on the whole box"),),
+        (*made.constants, Constant("sampled_error", made.error, f"largest on {continuous.FRESH:,} fresh samples")),
+        Box(t.n, t.d, request.low, request.high, request.dtype, np.empty(0)),
+        0.0,
+        {"tokens": np.ascontiguousarray(X), "answers": np.ascontiguousarray(answers)},
+        _entries(request),
+    )
+
+
+def _entries(request: Request) -> tuple[dict[str, Any], ...]:
+    t = request.target
+    if t.program is None or t.n * t.d > PROVABLE:
+        return ()
+    box = {"low": request.low.hex(), "high": request.high.hex(), "target": as_entry(t, 0.0)}
+    return tuple(
+        {"type": "sup_error_everywhere", "arith": arith, "scope": t.per, **box}
+        for arith in ("real", request.dtype.name)
+    )
+
+
+def domain(request: Request) -> Domain:
+    return Domain(request.target.n, request.target.d, request.low, request.high, request.dtype)
+
+
+@lru_cache(maxsize=8)
+def fitted(request: Request, units: int) -> Continuous:
+    """A plan has made what is then built."""
+    request.say(f"fitting {units} units")
+    return continuous.construct(heads(request), units)
+
+
+@lru_cache(maxsize=2)
+def heads(request: Request) -> Fit:
+    request.say("choosing heads")
+    return continuous.choose(request.target.evaluate, domain(request), request.target.per, request.seed)
+
+
+def _needs_symmetry(request: Request) -> None:
+    if request.target.kind == "ordered":
+        raise HypothesisError(
+            "continuous",
+            "a target that is equivariant, or invariant, under permutations of the tokens",
+            f"{request.target.name!r} depends on their order",
+            'Use construction="positional" or "quantise".',
+        )

@@ -1,0 +1,127 @@
+"""Commands about functions: compile one into a layer with a proved error, and list those that have a name."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from onelayer.approximation import Approximation, Construction
+from onelayer.approximation import approximate as approximate_function
+from onelayer.cli import approximation_table, function_pictures
+from onelayer.cli.console import AsJson, Overwrite, err, out, print_json, progress, say
+from onelayer.cli.pictures import check_picture
+from onelayer.export.bundle import check_target, save
+from onelayer.targets import ZOO
+from onelayer.targets.expression import LANGUAGE
+
+
+def approximate(
+    target: Annotated[
+        str, typer.Argument(help='A name (`onelayer targets`) or a formula, "x - mean(y)".', show_default=False)
+    ],
+    n: Annotated[int, typer.Option("--n", min=1, help="Tokens of a sequence.", show_default=False)],
+    tolerance: Annotated[float, typer.Option(help="How far the model may be from it.", show_default=False)],
+    d: Annotated[int, typer.Option("--d", min=1, help="Components of a token.")] = 1,
+    low: Annotated[float, typer.Option(help="Every component is at least this.")] = 0.0,
+    high: Annotated[float, typer.Option(help="Every component is at most this.")] = 1.0,
+    construction: Annotated[
+        Construction, typer.Option(help="auto: the fewest parameters among those that reach the tolerance.")
+    ] = "auto",
+    out_dir: Annotated[
+        Path | None, typer.Option("--out", help="Folder for the model and its certificate.", show_default=False)
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="Also draw target, model and error into this .png or .svg.", show_default=False),
+    ] = None,
+    samples: Annotated[
+        int | None, typer.Option(min=1, help="Inputs to try to break the bound with; some thousands by default.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Same target and seed, same weights.")] = 0,
+    dtype: Annotated[
+        Literal["float32", "float64"], typer.Option(help="Arithmetic in which the model runs.")
+    ] = "float32",
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compile a function into a one-layer model. Exit code 0 only if its error is proved to be within tolerance."""
+    if out_dir is not None:
+        check_target(out_dir, overwrite=overwrite)
+    if plot is not None:
+        check_picture(plot)
+        function_pictures.check_drawing()
+    box: dict[str, Any] = {"n": n, "d": d, "low": low, "high": high, "dtype": dtype, "seed": seed}
+    with progress() as step:
+        begun = time.perf_counter()
+        model = approximate_function(target, tolerance=tolerance, construction=construction, on_step=step, **box)
+        if samples is not None:
+            model = replace(model, measured_error=model.measure(samples, seed), samples=samples)
+        seconds = time.perf_counter() - begun
+        if out_dir is not None:
+            step("writing")
+            save(out_dir, model, certificate=model.certificate, overwrite=overwrite)
+        if plot is not None:
+            step("drawing")
+            function_pictures.draw(model, plot, step)
+    if as_json:
+        print_json(described(model, out_dir, seconds))
+    else:
+        approximation_table.show(out, model, seconds)
+        where_it_is(model, out_dir)
+    if plot is not None:
+        err.print(f"picture written to {plot}", markup=False, highlight=False)
+    if not model.error_bound <= tolerance:
+        err.print("no bound within the tolerance was proved", highlight=False)
+        raise typer.Exit(1)
+
+
+def where_it_is(model: Approximation, out_dir: Path | None) -> None:
+    if out_dir is None:
+        say("\nNothing was written; --out FOLDER keeps the model" + (" and its proof." if model.proved else "."))
+    elif model.certificate is None:
+        say(f"\nWritten to {out_dir}, without a certificate: nothing was proved.")
+    else:
+        say(
+            f"\nWritten to {out_dir}. {len(model.certificate.claims)} claims certified; have them decided anew with"
+        )
+        say(f"  onelayer verify {out_dir}\n  python -m onelayer_checker {out_dir}")
+
+
+def described(model: Approximation, out_dir: Path | None, seconds: float) -> dict[str, Any]:
+    t = model.target
+    return {
+        "model": None if out_dir is None else str(out_dir),
+        "target": {"name": t.name, "kind": t.kind, "says": t.says, "n": t.n, "d": t.d, "outputs": t.components},
+        "low": model.low,
+        "high": model.high,
+        "tolerance": model.ledger["tolerance"],
+        "construction": model.construction,
+        "error_bound": model.error_bound if model.proved else None,
+        "proved": model.proved,
+        "assumes": model.assumes,
+        "left_out": model.left_out,
+        "measured_error": model.measured_error,
+        "samples": model.samples,
+        "parameters": model.n_parameters,
+        "dtype": str(model.transformer.dtype),
+        "seconds": seconds,
+        "budget": model.budget.to_json(),
+        "compared": [asdict(plan) for plan in model.compared],
+        "claims": [] if model.certificate is None else list(model.certificate.verdicts),
+        "ledger": model.ledger.to_json(),
+    }
+
+
+def targets(as_json: AsJson = False) -> None:
+    """The functions that have a name; any other can be written as a formula."""
+    if as_json:
+        kept = ("name", "kind", "per", "says", "least", "parameter")
+        print_json([{key: getattr(named, key) for key in kept} for named in ZOO.values()])
+        return
+    approximation_table.zoo(out)
+    say(f'\nA formula will do as well, such as "x - mean(y)" or "x1*x2 + sin(x1)". {LANGUAGE}')
+    say("x is the token whose answer is wanted, y runs over all tokens, x1 is the first token, x[0] a component.")

@@ -1,0 +1,120 @@
+"""An approximation as tables: how far it is from its target, why, and what else was considered."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from onelayer.approximation import Approximation
+from onelayer.approximation.plan import Plan
+from onelayer.certify.words import at_most
+from onelayer.ledger import show as shown
+from onelayer.targets import ZOO
+
+UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
+
+
+def show(console: Console, model: Approximation, seconds: float) -> None:
+    table = Table(show_header=False, show_edge=False, title_justify="left", title=title(model))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, text in rows(model, seconds):
+        table.add_row(name, Text(text))
+    console.print(table)
+    console.print()
+    console.print(budget(model))
+    if len(model.compared) > 1:
+        console.print()
+        console.print(compared(model))
+
+
+def title(model: Approximation) -> Text:
+    t = model.target
+    tokens = f"{t.n} token{'s' if t.n > 1 else ''}" + (f" of {t.d} components" if t.d > 1 else "")
+    return Text(f"{t.name} of {tokens} in [{model.low:g}, {model.high:g}]")
+
+
+def rows(model: Approximation, seconds: float) -> list[tuple[str, str]]:
+    """What is known of the error, and how."""
+    dtype = str(model.transformer.dtype)
+    bound = f"{at_most(model.error_bound)}, proved in real numbers and in {dtype} in any order of summation"
+    if not model.proved:
+        bound = "not proved: too little is known of the target, or the checker could not decide"
+    left = f"a share {at_most(model.left_out)} of the box: ramps between cells"
+    left += ", and sequences with two tokens in one cell" if model.box.distinct else ""
+    tried = f"{model.measured_error:.4g}, among {model.samples:,} inputs and by climbing from the worst"
+    return [
+        ("target", f"{model.target.kind}; {model.target.says}"),
+        ("construction", model.construction),
+        ("error at most", bound),
+        *([("if", model.assumes)] if model.assumes else []),
+        *([("left out", left if model.left_out else "nothing")] if model.proved else []),
+        *(("over the whole box", line) for line in averages(model)),
+        ("largest error found", tried),
+        ("tolerance", shown(model.ledger["tolerance"])),
+        ("parameters", f"{model.n_parameters:,} numbers in {dtype}"),
+        ("seconds", f"{seconds:.1f}"),
+    ]
+
+
+def averages(model: Approximation) -> list[str]:
+    """What is proved of the mean over the whole box."""
+    claims = () if model.certificate is None else model.certificate.claims
+    norms = [(float.fromhex(c["p"]), float.fromhex(c["bound"])) for c in claims if c["type"] == "lp_error"]
+    return [f"a mean of order {p:g} of at most {at_most(bound)}, proved" for p, bound in norms]
+
+
+def budget(model: Approximation) -> Table:
+    """Where the error comes from; the parts add up to the bound."""
+    table = Table(title="Where the error may come from", title_justify="left", show_edge=False)
+    table.add_column("part")
+    table.add_column("at most", justify="right")
+    table.add_column("what it is", overflow="fold")
+    for line in model.budget.lines:
+        table.add_row(line.name, shown(line.value), Text(line.meaning))
+    if model.proved:
+        table.add_row("in all", at_most(model.error_bound), "")
+    return table
+
+
+def compared(model: Approximation) -> Table:
+    """What each construction was expected to take before one was built."""
+    table = Table(title="Expected of each construction", title_justify="left", show_edge=False)
+    table.add_column("construction")
+    for name in ("cells", "parameters", "memory", "seconds"):
+        table.add_column(name, justify="right")
+    table.add_column("")
+    for plan in sorted(model.compared, key=lambda plan: (not plan.reachable, plan.parameters)):
+        table.add_row(*expected(plan), verdict(plan, model))
+    return table
+
+
+def expected(plan: Plan) -> tuple[str, str, str, str, str]:
+    seconds = f"{plan.seconds:.2g}" if plan.seconds >= 0.1 else "< 0.1"
+    cells = f"{plan.cells:,}" if plan.cells else "none"
+    return plan.construction, cells, f"{plan.parameters:,}", memory(plan.bytes), seconds
+
+
+def verdict(plan: Plan, model: Approximation) -> str:
+    if plan.construction == model.construction:
+        return "built"
+    return "" if plan.reachable else f"out of reach; about {plan.error:.2g} is not"
+
+
+def memory(size: float) -> str:
+    for unit, name in UNITS:
+        if size >= unit:
+            return f"{size / unit:.3g} {name}"
+    return f"{size:.0f} bytes"
+
+
+def zoo(console: Console) -> None:
+    """The functions that have a name."""
+    table = Table(show_edge=False)
+    for name in ("name", "kind", "a value per", "what it is"):
+        table.add_column(name, overflow="fold")
+    for named in ZOO.values():
+        name = f"{named.name}:{named.parameter}" if named.parameter else named.name
+        table.add_row(*map(Text, (name, named.kind, named.per, named.says)))
+    console.print(table)

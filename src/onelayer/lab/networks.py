@@ -1,0 +1,220 @@
+"""Transformers to be trained: the data of a task, the shape of a model, its parameters by name, its forward pass.
+
+A layer is h + attention(h), then h + feed-forward(h) with ReLU, as in docs/notation.md but for the 1/sqrt(s) of
+ordinary practice: under Adam, whose steps do not know the size of a weight, it decides how fast logits may grow.
+Without it (``scaled=False``) the initial queries are that much smaller instead. Layer norm only if asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from numpy.typing import NDArray
+
+from onelayer.errors import HypothesisError, MissingExtraError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Array = NDArray[Any]
+Scope = Literal["token", "sequence", "last"]
+#: classes: logits, cross-entropy. numbers: the class itself is the output. reals: within a tolerance.
+Kind = Literal["classes", "numbers", "reals"]
+
+
+def framework() -> Any:
+    try:
+        import torch
+    except ImportError:
+        raise MissingExtraError("Training", "torch", "train") from None
+    return torch
+
+
+@dataclass(frozen=True)
+class Shape:
+    """An architecture. ``rank`` makes W_Q, W_K and W_V products of two factors; None leaves them full."""
+
+    width: int
+    hidden: int = 0  # units of each feed-forward part; 0: there is none
+    layers: int = 1
+    heads: int = 1
+    size: int = 0  # of a head; 0: width / heads
+    rank: int | None = None
+    attention: Literal["softmax", "hardmax"] = "softmax"  # hardmax is trained straight through
+    norm: bool = False  # layer norm before each part
+    positions: bool = False
+    scaled: bool = True  # logits over sqrt(s)
+
+    @property
+    def head_size(self) -> int:
+        return self.size or max(1, self.width // self.heads)
+
+
+@dataclass(frozen=True)
+class Task:
+    """Tokens [N, n, d] or ids [N, n], and answers: [N, n] or [N] classes, [N, n, q] or [N, q] reals."""
+
+    tokens: Array
+    answers: Array
+    kind: Kind = "classes"
+    scope: Scope = "token"
+    lengths: Array | None = None
+    tolerance: float = 0.0  # how far reals may be off and still be right
+
+    def __post_init__(self) -> None:
+        expected = self.tokens.shape[:2] if self.scope == "token" else self.tokens.shape[:1]
+        if self.answers.shape[: len(expected)] != expected:
+            needs, found = f"answers of shape {expected}", f"answers of shape {self.answers.shape}"
+            raise HypothesisError("lab", needs, found, "Give one per token, or one per sequence.")
+
+    @property
+    def outputs(self) -> int:
+        """Width of a model's last layer."""
+        if self.kind == "classes":
+            return int(self.answers.max()) + 1
+        return 1 if self.kind == "numbers" else int(self.answers.shape[-1])
+
+    @property
+    def vocabulary(self) -> int | None:
+        return int(self.tokens.max()) + 1 if self.tokens.ndim == 2 else None
+
+
+class Net:
+    """embedding -> layers -> linear head; parameters by name, forward pass on one screen."""
+
+    def __init__(self, shape: Shape, task: Task, seed: int = 0, dtype: str = "float32") -> None:
+        torch = framework()
+        self.shape, self.scope = shape, task.scope
+        generator = torch.Generator().manual_seed(seed)
+        self.tensors: dict[str, Tensor] = {}
+        for name, (size, spread) in _sizes(shape, task).items():
+            drawn = torch.randn(size, generator=generator, dtype=torch.float64) * spread
+            drawn = drawn + 1.0 if name.endswith("norm") else drawn
+            self.tensors[name] = drawn.to(getattr(torch, dtype)).requires_grad_()
+
+    def parameters(self) -> list[Tensor]:
+        return list(self.tensors.values())
+
+    def __call__(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Outputs [N, n, q], or [N, q] for one answer per sequence."""
+        seen = inside(tokens, lengths)
+        h = self.embed(tokens)
+        for layer in range(self.shape.layers):
+            h = self.attend(h, layer, seen)
+            h = self.feed(h, layer)
+        h = pooled(h, self.scope, lengths, seen)
+        return h @ self.tensors["head"] + self.tensors["head.bias"]
+
+    def contexts(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """The residual stream [N, n, width] after the first attention."""
+        return self.attend(self.embed(tokens), 0, inside(tokens, lengths))
+
+    def embed(self, tokens: Tensor) -> Tensor:
+        table = self.tensors["embedding"]
+        h = table[tokens] if tokens.ndim == 2 else tokens.to(table.dtype) @ table
+        places = self.tensors.get("positions")
+        return h if places is None else h + places[: tokens.shape[1]]
+
+    def attend(self, h: Tensor, layer: int, seen: Tensor | None) -> Tensor:
+        torch = framework()
+        x = self._normed(h, f"{layer}.attention")
+        q, k, v = (x[:, None] @ self.factor(layer, name) for name in ("W_Q", "W_K", "W_V"))  # [N, H, n, s]
+        logits = q @ k.transpose(-1, -2)
+        if self.shape.scaled:
+            logits = logits / self.shape.head_size**0.5
+        if seen is not None:
+            logits = logits.masked_fill(~seen[:, None, None, :], -torch.inf)
+        weights = torch.softmax(logits, dim=-1)
+        if self.shape.attention == "hardmax":
+            top = (logits == logits.amax(-1, keepdim=True)).to(weights.dtype)
+            weights = weights + (top / top.sum(-1, keepdim=True) - weights).detach()
+        update: Tensor = ((weights @ v) @ self.tensors[f"{layer}.W_O"]).sum(1)
+        return h + update
+
+    def factor(self, layer: int, name: str) -> Tensor:
+        """W_Q, W_K or W_V of a layer, [H, width, s]; a product if its rank is limited."""
+        whole = self.tensors[f"{layer}.{name}"]
+        narrow = self.tensors.get(f"{layer}.{name}.narrow")
+        return whole if narrow is None else whole @ narrow
+
+    def feed(self, h: Tensor, layer: int) -> Tensor:
+        if not self.shape.hidden:
+            return h
+        torch, t = framework(), self.tensors
+        x = self._normed(h, f"{layer}.feed")
+        units = torch.relu(x @ t[f"{layer}.W_1"] + t[f"{layer}.W_1.bias"])
+        out: Tensor = h + units @ t[f"{layer}.W_2"] + t[f"{layer}.W_2.bias"]
+        return out
+
+    def _normed(self, h: Tensor, name: str) -> Tensor:
+        if not self.shape.norm:
+            return h
+        normed: Tensor = framework().nn.functional.layer_norm(
+            h, h.shape[-1:], self.tensors[f"{name}.norm"], self.tensors[f"{name}.norm.bias"]
+        )
+        return normed
+
+
+def _sizes(shape: Shape, task: Task) -> dict[str, tuple[tuple[int, ...], float]]:
+    """Every parameter: its shape and the standard deviation of its initial values."""
+    w, s, H, m, r = shape.width, shape.head_size, shape.heads, shape.hidden, shape.rank
+    first = task.vocabulary or task.tokens.shape[-1]
+    sizes: dict[str, tuple[tuple[int, ...], float]] = {}
+    scale = 0.5**0.5 if shape.positions else 1.0  # token and place together have components of size 1
+    sizes["embedding"] = ((first, w), scale if task.vocabulary else float(first) ** -0.5)
+    if shape.positions:
+        sizes["positions"] = ((task.tokens.shape[1], w), scale)
+    for layer in range(shape.layers):
+        for name in ("W_Q", "W_K", "W_V"):
+            spread = (w if shape.scaled or name != "W_Q" else w * s) ** -0.5
+            if r is None or r >= min(w, s):
+                sizes[f"{layer}.{name}"] = ((H, w, s), spread)
+            else:
+                sizes[f"{layer}.{name}"] = ((H, w, r), spread)
+                sizes[f"{layer}.{name}.narrow"] = ((H, r, s), r**-0.5)
+        sizes[f"{layer}.W_O"] = ((H, s, w), (H * s * shape.layers) ** -0.5)
+        parts = [f"{layer}.attention"]
+        if m:
+            sizes[f"{layer}.W_1"], sizes[f"{layer}.W_1.bias"] = ((w, m), (2 / w) ** 0.5), ((m,), 0.0)
+            sizes[f"{layer}.W_2"], sizes[f"{layer}.W_2.bias"] = ((m, w), (m * shape.layers) ** -0.5), ((w,), 0.0)
+            parts.append(f"{layer}.feed")
+        for part in parts if shape.norm else ():
+            sizes[f"{part}.norm"], sizes[f"{part}.norm.bias"] = ((w,), 0.0), ((w,), 0.0)
+    q = task.outputs
+    return sizes | {"head": ((w, q), w**-0.5), "head.bias": ((q,), 0.0)}
+
+
+def count_parameters(shape: Shape, task: Task) -> int:
+    """Every weight and bias, factors as they are stored, without drawing them."""
+    return sum(math.prod(size) for size, _ in _sizes(shape, task).values())
+
+
+def fill(shape: Shape, task: Task, parameters: int) -> Shape:
+    """The widest model of this kind, with hidden = 4 width, that has at most so many parameters."""
+
+    def of(width: int) -> Shape:
+        return replace(shape, width=width, hidden=4 * width)
+
+    width = shape.heads
+    while count_parameters(of(width + shape.heads), task) <= parameters:
+        width += shape.heads
+    return of(width)
+
+
+def inside(tokens: Tensor, lengths: Tensor | None) -> Tensor | None:
+    if lengths is None:
+        return None
+    return framework().arange(tokens.shape[1]) < lengths[:, None]  # type: ignore[no-any-return]
+
+
+def pooled(h: Tensor, scope: Scope, lengths: Tensor | None, seen: Tensor | None) -> Tensor:
+    """One row per sequence, the mean or that of the last token, where there is one answer per sequence."""
+    if scope == "token":
+        return h
+    if scope == "last":
+        return h[:, -1] if lengths is None else h[framework().arange(len(h)), lengths - 1]
+    if seen is None or lengths is None:
+        return h.mean(1)
+    return (h * seen[..., None]).sum(1) / lengths[:, None]

@@ -1,0 +1,84 @@
+"""Honest bundles that claim something about a function, small and made once, and modules with a broken line."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import types
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from attacks.bundle import Bundle, read
+from onelayer import approximate, save
+from onelayer_checker import claims, functions, hats
+from onelayer_checker.claims import Judge, read_claim
+from onelayer_checker.data import read_data
+from onelayer_checker.files import Malformed
+from onelayer_checker.network import build
+from tests.checker import dense
+
+SOURCES = {module: Path(module.__file__).read_text() for module in (functions, hats)}
+FINEST = "BLOCK, MOST, FINEST = 1 << 14, 1 << 22, 1 << 8"
+#: (target, d, tolerance, construction, dtype)
+MODELS = {
+    "cells": ("x - mean(y)", 1, 0.3, "quantise", "float32"),
+    "ordered cells": ("reversal", 1, 0.3, "quantise", "float64"),
+    "distinct cells": ("standardise", 1, 0.4, "published", "float32"),
+    "hats": ("softmax", 1, 0.01, "positional", "float32"),
+    "hats of two components": ("softmax", 2, 0.2, "positional", "float64"),
+    "gates": ("reversal", 1, 0.2, "positional", "float32"),
+}
+
+
+@cache
+def bundle(name: str) -> Bundle:
+    target, d, tolerance, construction, dtype = MODELS[name]
+    model = approximate(
+        target, n=2, d=d, tolerance=tolerance, construction=construction, dtype=dtype, low=-0.5, high=0.7
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        return read(save(Path(folder) / "bundle", model, certificate=model.certify()))
+
+
+def judged(b: Bundle) -> list[str]:
+    """The outcome of every claim; or "malformed"."""
+    try:
+        network = build(b.model, b.certificate["graph"]["causal"])
+        judge = Judge(network, read_data(b.data, network), lambda *_: None)
+        found = [claims.read_claim(entry, f"claims[{i}]") for i, entry in enumerate(b.certificate["claims"])]
+        return [judge.judge(claim).outcome for claim in found]
+    except Malformed:
+        return ["malformed"]
+
+
+def broken(monkeypatch, module: types.ModuleType, old: str, new: str) -> types.ModuleType:
+    """Let claims be judged by modules of which one has a line replaced; and look less closely, which is quicker."""
+    parts = {m: text.replace(old, new) if m is module else text for m, text in SOURCES.items()}
+    parts[functions] = parts[functions].replace("from onelayer_checker import hats", "import mutant_hats as hats")
+    assert FINEST in parts[hats]
+    parts[hats] = parts[hats].replace(FINEST, FINEST[:-1] + "4")
+    for original in (hats, functions):
+        mutant = types.ModuleType(f"mutant_{original.__name__.split('.')[1]}")
+        monkeypatch.setitem(sys.modules, mutant.__name__, mutant)  # dataclasses look their module up
+        exec(compile(parts[original], f"<{old[:40]}>", "exec"), mutant.__dict__)
+    monkeypatch.setattr(claims, "functions", sys.modules["mutant_functions"])
+    monkeypatch.setattr(claims, "read_target", sys.modules["mutant_functions"].read_target)
+    return sys.modules[f"mutant_{module.__name__.split('.')[1]}"]
+
+
+def numbers(claim) -> dict[str, float]:
+    return read_claim(claim, "claim").numbers
+
+
+def difference(b: Bundle, claim, dtype=None):
+    """|network - target| of sequences [B, n, d], in the largest component; NaN where the network is."""
+    if dtype is None:
+        dtype = np.float32 if claim["arith"] == "float32" else np.float64
+
+    def error(X):
+        found = dense.evaluate(b.model, X, dtype).astype(np.float64)
+        return np.abs(found - dense.target(claim["target"], X)).max(axis=(1, 2))
+
+    return error, dtype

@@ -1,0 +1,319 @@
+"""Functions on cells: bounds hold, forgeries are refused, and each broken line of the checker is noticed."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import permutations
+from math import comb
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from attacks.counterexamples import bundle
+from attacks.forged_functions import ASSUMED, near_cells, of_cells
+from attacks.functions import COPY, SILENT, about, constant, false_claims
+from onelayer_checker import functions
+from onelayer_checker.__main__ import check
+from onelayer_checker.kernel import ARITHMETICS
+from onelayer_checker.network import build
+from tests.checker import dense, honest
+
+FORGERIES = {f.name: f for f in of_cells(honest.bundle("cells"))}
+FALSE = [case for case in false_claims() if case.bundle.certificate["claims"][0]["type"] == "lp_error"]
+CELLS = ["cells", "ordered cells", "distinct cells"]
+
+
+def test_there_are_enough_forgeries() -> None:
+    assert len(FORGERIES) >= 40
+    assert len(FALSE) == 4
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_forgeries_are_refused_at_their_gate(tmp_path, name) -> None:
+    forgery, forged = FORGERIES[name], honest.bundle("cells").copy()
+    forgery.change(forged)
+    verdict = check(forged.write(tmp_path / "forged"))
+    assert verdict["result"] != "VERIFIED"
+    assert verdict["gate"] == forgery.gate, verdict
+    if forgery.result:
+        assert verdict["result"] == forgery.result, verdict
+
+
+def test_honest_neighbours_are_accepted() -> None:
+    for name in CELLS:
+        assert set(honest.judged(honest.bundle(name))) == {"proved"}
+    for name, change in near_cells(honest.bundle("cells")):
+        neighbour = honest.bundle("cells").copy()
+        change(neighbour)
+        assert set(honest.judged(neighbour)) == {"proved"}, name
+
+
+def in_cells(b, number):
+    """Which sequences lie in a cell that is stored, or in an order of one if there are no positions."""
+    centres = np.unique(b.data["tokens"]).astype(np.float64)
+    rows = np.searchsorted(centres, b.data["tokens"]).reshape(len(b.data["tokens"]), -1).tolist()
+    ordered = "embedding.positions" in b.model
+    stored = {tuple(x) for row in rows for x in ([row] if ordered else permutations(row))}
+
+    def inside(X):
+        x = np.asarray(X, np.float64).reshape(len(X), -1)
+        at = np.abs(x[..., None] - centres).argmin(axis=-1)
+        near = (np.abs(x - centres[at]) <= number["radius"]).all(axis=1)
+        return near & np.array([tuple(row) in stored for row in at.tolist()])
+
+    return inside
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_no_input_in_a_cell_is_further_away_than_is_proved(name: str) -> None:
+    b = honest.bundle(name)
+    for claim in b.certificate["claims"]:
+        number = honest.numbers(claim)
+        error, dtype = honest.difference(b, claim)
+        box = number["low"], number["high"], b.data["tokens"].shape[1:], dtype
+        if claim["type"] == "sup_error":
+            found = dense.largest(error, *box, seed=2, inside=in_cells(b, number))
+            assert 0.1 * number["bound"] < found <= number["bound"]
+            X = np.random.default_rng(4).uniform(*box[:2], (40_000, *box[2]))
+            assert 1 - in_cells(b, number)(X).mean() <= number["measure"] + 0.01
+        else:
+            X = np.random.default_rng(3).uniform(*box[:2], (40_000, *box[2])).astype(dtype)
+            mean = (error(X) ** number["p"]).mean() ** (1 / number["p"])
+            assert 0.02 * number["bound"] < mean <= number["bound"]
+
+
+def test_answers_stay_in_the_range_that_is_said() -> None:
+    rng = np.random.default_rng(8)
+    for name in CELLS:
+        model = dict(honest.bundle(name).model)
+        for last in ("readout.4.bias", "readout.5.weight", "readout.5.bias"):
+            model[last] = rng.normal(size=model[last].shape).astype(model[last].dtype)
+        dtype = model[last].dtype
+        low, high = functions.range_of_output(build(model), ARITHMETICS[dtype.name])
+        X = rng.uniform(-1e3, 1e3, (2000, 2, 1))
+        out = dense.evaluate(model, X, dtype.type).reshape(-1, 1).astype(np.float64)
+        assert (low <= out.min(axis=0)).all()
+        assert (out.max(axis=0) <= high).all()
+
+
+def test_orders_are_counted_exactly() -> None:
+    """All multisets of n of two cells stand for 2^n sequences, however many that is; one less leaves its out."""
+    for K, n in ((2, 3), (3, 4), (2, 40), (2, 300)):
+        rows = np.array([[i] * (n - j) + [i + 1] * j for i in range(K - 1) for j in range(n + 1)])
+        rows = np.unique(np.sort(rows, axis=1), axis=0)
+        tokens = rows[..., None].astype(np.float64)
+        claim = SimpleNamespace(
+            numbers={"radius": 0.25, "low": -0.5, "high": K - 0.5}, target=functions.Assumed(1.0, 0.0, True)
+        )
+        network = SimpleNamespace(causal=False, tensors={})
+        cells = functions.find_cells(network, claim, tokens)
+        if K == 2:
+            assert cells.count == 2**n
+            assert functions.find_cells(network, claim, tokens[1:]).count == 2**n - comb(n, n)
+        assert cells.side == Fraction(1, 2 * K)
+        assert cells.orders == [tuple(range(n))]
+        ordered = functions.find_cells(SimpleNamespace(causal=True, tensors={}), claim, tokens)
+        assert ordered.count == len(rows)
+
+
+def test_an_assumption_is_printed() -> None:
+    claim = about("sup_error", "real", ASSUMED, bound=2, radius=0.5, low=-1, high=1, measure=0.5)
+    verdict = check_bundle(bundle("float64", COPY | SILENT, [[[0]]], [0], claim))
+    assert "1-Lipschitz and commutes with permutations" in verdict["claims"][0]["why"]
+    assert verdict["result"] == "VERIFIED"
+
+
+def check_bundle(b):
+    import tempfile
+    from pathlib import Path
+
+    with tempfile.TemporaryDirectory() as folder:
+        return check(b.write(Path(folder)))
+
+
+def test_a_readout_of_one_layer_has_no_range() -> None:
+    model = COPY | {"readout.1.weight": [[0]], "readout.1.bias": [0]}
+    numbers = {"radius": 0.5, "low": -1, "high": 1, "bound": 9}
+    for kind, more in (("sup_error", {"measure": 0.5}), ("lp_error", {"p": 2})):
+        claim = about(kind, "real", constant(0), **numbers, **more)
+        verdict = check_bundle(bundle("float64", model, [[[0]]], [0], claim))
+        assert verdict["result"] == {"sup_error": "VERIFIED", "lp_error": "UNKNOWN"}[kind]
+
+
+def small(kind: str, target, tokens, answers=None, arith: str = "real", scope: str = "token", **numbers):
+    """A network that answers 0, and one claim about it; tokens [N, n, 1] in a box of cells of radius 1/2."""
+    tokens = np.asarray(tokens, np.float64)
+    answers = np.zeros(tokens[:, :, 0].size) if answers is None else answers
+    numbers = {"radius": 0.4375, "low": -0.5, "high": tokens.max() + 0.5} | numbers
+    return bundle("float64", COPY | SILENT, tokens, answers, about(kind, arith, target, scope, **numbers))
+
+
+def first(n: int, outputs):
+    """Targets that are tokens."""
+    lines = [["x", k, 0] for k in range(n)]
+    return {"n": n, "d": 1, "per": "token", "components": 1, "lines": lines, "outputs": outputs}
+
+
+def more_false_claims():
+    """The network answers 0; the target is further from that somewhere, or less of the box is covered."""
+    pairs, triples = [[[0], [0]], [[0], [1]], [[1], [1]]], [[[0], [0], [1]]]
+    share = 1 - 0.875**2
+    yield small("sup_error", first(2, [0, 1]), pairs, bound=1.25, measure=share)  # 1.4375 at the end of a cell
+    yield small("sup_error", first(2, [0, 1]), pairs, bound=1.5, measure=share * 0.99)
+    causal = small("sup_error", first(2, [0, 1]), pairs, bound=1.5, measure=share)  # (1, 0) is not stored
+    causal.certificate["graph"]["causal"] = True
+    yield causal
+    yield small("sup_error", first(3, [0, 0, 0]), triples, bound=1.0, measure=0.9)  # as (1, 0, 0) it is 1.4
+    yield small("sup_error", first(3, [2, 2, 2]), [[[1], [0], [0]]], bound=1.0, measure=0.9)  # and as (0, 0, 1)
+    yield small(
+        "sup_error", first(3, [0, 0, 0]), triples, bound=1.5, measure=1 - 6 * 0.4375**3
+    )  # three orders, not 6
+    L = ASSUMED | {"lipschitz": (2.0).hex()}
+    cells = {"tokens": [[[0]], [[1]]], "answers": [0, 0]}
+    yield small("sup_error", L, **cells, bound=0.5, measure=0.5)  # 2 * 0.4375
+    yield small("sup_error", ASSUMED | {"error": (0.5).hex()}, **cells, bound=0.5, measure=0.5)
+    yield small("sup_error", ASSUMED, cells["tokens"], [0, 1], bound=1.25, measure=0.5)
+    yield small("sup_error", ASSUMED, cells["tokens"], [0, -1], bound=1.25, measure=0.5)
+    yield small("lp_error", first(1, [0]), cells["tokens"], bound=0.6, p=1)  # the mean of |x| is 0.625
+    yield small("lp_error", first(1, [0]), cells["tokens"], bound=0.7, p=2)  # of x^2, 7/12, whose root is 0.76
+    yield small("lp_error", constant(1), cells["tokens"], bound=0.99, p=3)
+    yield small("lp_error", constant(-1), cells["tokens"], bound=0.99, p=3)
+    yield small("lp_error", first(1, [0]), [[[0]], [[1]], [[9]]], bound=4.3, p=1)  # 4.5, of which most is between
+    yield small("lp_error", first(2, [0, 0]), [*pairs[:2], [[1], [1]]], bound=0.6, p=1)
+    yield small("lp_error", ASSUMED, [[[0]], [[9]]], [0, 0], bound=1.5, p=1)  # 9/4 between them, all in all 2.1
+    narrow = {"radius": 2.0**-20, "low": -0.5, "high": 1.5}
+    yield small("lp_error", ASSUMED, **cells, bound=0.2, p=1, **narrow)  # the distance to a centre, 1/4
+    yield small("lp_error", ASSUMED | {"error": (1.0).hex()}, **cells, bound=1.0, p=1, **narrow)
+    yield small("lp_error", ASSUMED, cells["tokens"], [0, 1], bound=0.6, p=1, **narrow)
+    yield small("lp_error", ASSUMED, cells["tokens"], [0, -1], bound=0.6, p=1, **narrow)
+
+
+def ranges(module) -> None:
+    """Of readouts that reach the ends of what is said of them, in both directions."""
+    for signs in ((1, 1), (-1, -1), (1, -1)):
+        layers = {"readout.1.weight": [[-1, -1]], "readout.1.bias": [2, 3]}
+        layers |= {"readout.2.weight": np.array([[signs[0]], [signs[1]]]) * 1.5, "readout.2.bias": [0.25]}
+        network = build(
+            {
+                name: np.asarray(a, np.float64)
+                for name, a in bundle("float64", COPY | layers, [[[0]]], [0]).model.items()
+            }
+        )
+        low, high = module.range_of_output(network, ARITHMETICS["real"])
+        parts = np.array([2.0, 3.0]) * signs * 1.5
+        assert low[0] <= 0.25 + np.minimum(parts, 0).sum()
+        assert high[0] >= 0.25 + np.maximum(parts, 0).sum()
+    layers["readout.1.weight"] = [[-1, 1]]
+    network = build(
+        {
+            name: np.asarray(a, np.float64)
+            for name, a in bundle("float64", COPY | layers, [[[0]]], [0]).model.items()
+        }
+    )
+    low, high = module.range_of_output(network, ARITHMETICS["real"])
+    assert low[0] == -np.inf
+    assert high[0] == np.inf
+
+
+def expectations(module) -> None:
+    """What the checker must say of honest and forged bundles; a mutant must fail here."""
+    ranges(module)
+    for name in CELLS[:2]:
+        assert set(honest.judged(honest.bundle(name))) == {"proved"}
+    for case in FALSE:
+        assert honest.judged(case.bundle) != ["proved"], case.name
+    for i, case in enumerate(more_false_claims()):
+        assert honest.judged(case) in (["undecided"], ["refuted"]), i
+    for forgery in FORGERIES.values():
+        forged = honest.bundle("cells").copy()
+        forgery.change(forged)
+        found = honest.judged(forged)
+        assert set(found) != {"proved"}, forgery.name
+        if forgery.result in ("MALFORMED", "NOT VERIFIED"):
+            assert {"malformed", "refuted"} & set(found), forgery.name
+
+
+MUTANTS = [
+    ("cells may leave the box", "if not inside or (gaps", "if (gaps"),
+    ("cells may overlap", '(gaps.size and not gaps.min() * (1 - 2.0**-50) >= 2 * number["radius"])', "False"),
+    ("cells may be stored twice", "if len(np.unique(rows, axis=0)) != N:", "if False:"),
+    ("orders are told apart", "rows = ids if ordered else np.sort(ids, axis=1)", "rows = ids"),
+    ("causal attention commutes", "ordered = network.causal or", "ordered = False or"),
+    ("positions do not matter", '"embedding.positions" in network.tensors', "False"),
+    ("a target need not be symmetric", "not (ordered or claim.target.symmetric)", "False"),
+    (
+        "every target is symmetric",
+        "list(permutations(range(n))) if every_order else",
+        "[tuple(range(n))] if every_order else",
+    ),
+    ("repeated tokens have n! orders", "product = product * run", "product = product * 1"),
+    ("cells are larger", "2 * radius / (high - low)", "3 * radius / (high - low)"),
+    (
+        "answers are not permuted",
+        "m, r = out.m[rows][:, at], out.r[rows][:, at]",
+        "m, r = out.m[rows], out.r[rows]",
+    ),
+    ("a target at its centre", "np.nextafter(x - radius, -np.inf), np.nextafter(x + radius, np.inf)", "x, x"),
+    ("a target of the centres does not move", "target.error + target.lipschitz * radius * UP", "target.error"),
+    (
+        "stored values are exact",
+        "slack = (target.error + target.lipschitz * radius * UP)",
+        "slack = (target.lipschitz * radius * UP)",
+    ),
+    ("one side is forgotten", "upper = (np.maximum(high - m, m - low) * UP + r)", "upper = ((m - low) * UP + r)"),
+    (
+        "the other side is forgotten",
+        "upper = (np.maximum(high - m, m - low) * UP + r)",
+        "upper = ((high - m) * UP + r)",
+    ),
+    ("one token is forgotten", "upper, lower = found.upper.max(axis=1)", "upper, lower = found.upper[:, 0]"),
+    ("the share is not looked at", 'if not left <= Fraction(number["measure"]):', "if False:"),
+    (
+        "the mean is one of the first power",
+        'if total <= Fraction(number["bound"]) ** p:',
+        'if total <= Fraction(number["bound"]):',
+    ),
+    ("powers are not taken", "for _ in range(p - 1):", "for _ in range(0):"),
+    ("nothing is between cells", "total = inside + Fraction(power) * left", "total = inside"),
+    ("nothing is in cells", "total = inside + Fraction(power) * left", "total = Fraction(power) * left"),
+    (
+        "a target between cells is as at the centres",
+        "(target.error + target.lipschitz * cells.nearest)",
+        "(0 * target.error)",
+    ),
+    (
+        "a target between cells is known exactly",
+        "(target.error + target.lipschitz * cells.nearest)",
+        "(target.lipschitz * cells.nearest)",
+    ),
+    ("gaps are small", "gaps.max(initial=0.0) / 2)", "0.0)"),
+    ("a target is high only", "np.maximum(f_high - y_low, y_high - f_low).max()", "(f_high - y_low).max()"),
+    ("a target is low only", "np.maximum(f_high - y_low, y_high - f_low).max()", "(y_high - f_low).max()"),
+    ("a unit may grow", "np.where((W > 0).any(axis=0), np.inf, np.maximum(b, 0.0))", "np.maximum(b, 0.0)"),
+    ("answers do not rise", "c + np.maximum(reach, 0.0).sum(axis=0) + slack", "c + slack"),
+    ("answers do not fall", "return c + np.minimum(reach, 0.0).sum(axis=0) - slack", "return c - slack"),
+    (
+        "the range is that of the first box",
+        "above.reshape(-1, q).max(axis=0)",
+        "above[:1].reshape(-1, q).max(axis=0)",
+    ),
+]
+
+
+def test_mutants_are_of_this_code() -> None:
+    assert [old for _, old, _ in MUTANTS if honest.SOURCES[functions].count(old) != 1] == []
+
+
+def test_what_is_expected_holds(monkeypatch) -> None:
+    expectations(honest.broken(monkeypatch, functions, "", ""))
+
+
+@pytest.mark.parametrize(("name", "old", "new"), MUTANTS, ids=[name for name, _, _ in MUTANTS])
+def test_a_broken_line_is_noticed(monkeypatch, name: str, old: str, new: str) -> None:
+    mutant = honest.broken(monkeypatch, functions, old, new)
+    try:
+        expectations(mutant)
+    except AssertionError:
+        return
+    pytest.fail(f"no expectation fails: {name}")

@@ -1,0 +1,194 @@
+"""`onelayer approximate` and `targets`: what they print for people and machines, what they write and draw."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from onelayer import approximate, load
+from onelayer.approximation import PLANS
+from onelayer.approximation.refinement import refinements, size, slope
+from onelayer.certify.words import at_most
+from onelayer.cli import function_pictures
+from onelayer.targets import names
+from tests.faces.test_cli import run
+
+MEDIAN = ("median", "--n", "2", "--tolerance", "0.1", "--construction", "quantise")
+PRODUCT = ("x1*x2 + sin(x1)", "--n", "2", "--tolerance", "0.05", "--construction", "positional")
+
+
+@pytest.fixture(scope="module")
+def bundles(tmp_path_factory):
+    """A folder with a bundle of cells, one of hats, and what was printed."""
+    folder = tmp_path_factory.mktemp("functions")
+    printed = {
+        "median": run("approximate", *MEDIAN, "--out", folder / "median").stdout,
+        "product": run("approximate", *PRODUCT, "--out", folder / "product").stdout,
+    }
+    return folder, printed
+
+
+def test_what_a_person_sees(bundles) -> None:
+    folder, printed = bundles
+    said = printed["median"]
+    assert "median of 2 tokens in [0, 1]" in said
+    assert "proved in real numbers and in float32 in any order of summation" in said
+    assert "ramps between cells" in said
+    assert "Where the error may come from" in said
+    assert f"onelayer verify {folder / 'median'}" in said
+    assert "3 claims certified" in said
+    assert "nothing" in next(line for line in printed["product"].splitlines() if "left out" in line)
+
+
+def test_the_bundle_is_verified_and_answers(bundles) -> None:
+    folder, _ = bundles
+    for name in ("median", "product"):
+        assert run("verify", folder / name).stdout.splitlines()[-1] == "VERIFIED"
+    checker = [sys.executable, "-I", "-m", "onelayer_checker", str(folder / "median")]
+    assert subprocess.run(checker, capture_output=True).returncode == 0
+    assert abs(load(folder / "median").predict([[[0.2], [0.6]]])[0, 0] - 0.4) < 0.1
+    assert "The readout is positional" in run("inspect", folder / "product").stdout
+    assert "Gaps between" in run("inspect", folder / "median").stdout
+    said = run("inspect", folder / "product", "--picture", folder / "x.png", ok=2).stderr
+    assert "onelayer approximate --plot" in said
+
+
+def test_json_is_one_object() -> None:
+    said = json.loads(run("approximate", *MEDIAN, "--json", "--samples", "1000", "--seed", "3").stdout)
+    assert said["model"] is None
+    assert said["proved"] is True
+    assert said["measured_error"] <= said["error_bound"] <= said["tolerance"] == 0.1
+    assert said["samples"] == 1000
+    assert abs(sum(line["value"] for line in said["budget"]) - said["error_bound"]) < 1e-12
+    assert said["assumes"] == ""
+    assert 0 < said["left_out"] < 0.01
+
+
+def test_the_other_constructions_are_said() -> None:
+    asked = ("approximate", "x**2", "--n", "1", "--tolerance", "0.05", "--low", "-1", "--dtype", "float64")
+    said = run(*asked).stdout
+    for words in ("Expected of each construction", "built", "quantise", "positional", "Nothing was written"):
+        assert words in said
+    compared = {plan["construction"] for plan in json.loads(run(*asked, "--json").stdout)["compared"]}
+    assert compared >= {"quantise", "positional"}
+
+
+def test_an_assumption_is_said(tmp_path) -> None:
+    asked = ("mean", "--n", "8", "--tolerance", "0.6", "--construction", "quantise", "--out", tmp_path / "m")
+    assert "the target is 1-Lipschitz and invariant" in run("approximate", *asked).stdout
+    said = run("explain", tmp_path / "m").stdout
+    assert "The target is a function of which only the stored values are known" in said
+    assert "the target is 1-Lipschitz from the largest component" in said
+    assert run("verify", tmp_path / "m").stdout.splitlines()[-1] == "VERIFIED"
+
+
+def test_claims_about_functions_are_said_in_words(bundles) -> None:
+    folder, _ = bundles
+    cells, hats = (run("explain", folder / name).stdout for name in ("median", "product"))
+    assert "whose components lie within" in cells
+    assert "the mean of |answer - target|^2" in cells
+    assert "lies in no stored cell, beyond the mean that lp_error bounds" in cells
+    assert "The target is the function (min(x1, x2) + max(x1, x2))/2 of the tokens x1 and x2." in cells
+    assert "for every input with components in [0, 1]: none is left out" in hats
+    assert "The target is the function x1*x2 + sin(x1) of" in hats
+    assert "neither stored" not in hats
+    run("report", folder / "product", "--out", folder / "page.html")
+    page = (folder / "page.html").read_text()
+    assert "x1*x2 + sin(x1)" in page
+    assert "which knows nothing of the compiler" in page
+
+
+@pytest.mark.parametrize(
+    ("target", "n", "d", "tolerance", "construction"),
+    [
+        ("sin(3*x)", 1, 1, 0.1, "quantise"),
+        ("sin(3*x)", 1, 1, 0.0002, "positional"),  # more cells than can be shown
+        ("median", 2, 1, 0.1, "published"),
+        ("x - mean(y)", 2, 1, 0.02, "quantise"),
+        ("x[0]*x[1]", 1, 2, 0.2, "positional"),
+        ("random", 3, 1, 0.2, "quantise"),
+        ("sort", 3, 1, 0.2, "positional"),  # exact: one cell will do
+        (lambda X: np.sin(X).mean(axis=1), 2, 1, 0.2, "quantise"),  # not proved
+    ],
+)
+def test_pictures_are_drawn(tmp_path, monkeypatch, target, n, d, tolerance, construction) -> None:
+    monkeypatch.setattr(function_pictures, "SECONDS", 1.0)
+    kind = "invariant" if callable(target) else None
+    model = approximate(target, n=n, d=d, tolerance=tolerance, construction=construction, kind=kind)
+    function_pictures.draw(model, tmp_path / "p.png", lambda _: None)
+    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_picture_is_drawn_beside_json(tmp_path) -> None:
+    done = run("approximate", *PRODUCT, "--plot", tmp_path / "p.svg", "--json")
+    json.loads(done.stdout)
+    assert "picture written to" in done.stderr
+    assert "<svg" in (tmp_path / "p.svg").read_text()
+
+
+def test_finer_models_of_the_same_target_are_nearer() -> None:
+    model = approximate("random", n=3, tolerance=0.2, construction="quantise")
+    found = refinements(model, 30.0, lambda _: None)
+    assert len(found) >= 3
+    assert [size(m) for m in found] == sorted({size(m) for m in found})
+    assert [m.error_bound for m in found] == sorted((m.error_bound for m in found), reverse=True)
+    assert slope(model) == -1 / 3
+
+
+def test_targets_are_listed() -> None:
+    said = run("targets").stdout
+    assert all(name in said for name in names())
+    assert "A formula will do as well" in said
+    listed = json.loads(run("targets", "--json").stdout)
+    assert {entry["name"] for entry in listed} == set(names())
+    assert {entry["kind"] for entry in listed} == {"equivariant", "invariant", "ordered"}
+
+
+WELL = ("--n", "2", "--tolerance", "0.1")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("medain", *WELL), "Did you mean 'median'?"),
+        (("x - meen(y)", *WELL), "functions that it knows"),
+        (("softmax", "--n", "9", "--tolerance", "1e-3"), "a tolerance that this machine can reach"),
+        (("sort", *WELL, "--low", "1", "--high", "0"), "a box with low < high"),
+        (("sort", "--n", "2", "--tolerance", "0"), "a tolerance above 0"),
+        (("sort", *WELL, "--plot", "p.pdf"), "a picture name ending in .png or .svg"),
+        (("sort", *WELL, "--plot", "nowhere/p.png"), "a folder that exists"),
+        (("sort", *WELL, "--out", "."), "exists"),
+        (("sort", "--n", "0", "--tolerance", "0.1"), "--n"),
+        (("sort", "--n", "2"), "--tolerance"),
+        (("sort", *WELL, "--construction", "magic"), "'quantise', 'published'"),
+        (("sort", *WELL, "--dtype", "float16"), "float16"),
+        pytest.param(
+            ("reversal", *WELL, "--construction", "continuous"),
+            "order",
+            marks=pytest.mark.skipif("continuous" not in PLANS, reason="there is no such construction yet"),
+        ),
+    ],
+)
+def test_mistakes_are_answered_in_a_line(tmp_path, arguments, words) -> None:
+    command = [sys.executable, "-c", "from onelayer.cli import main; main()", "approximate", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env={"COLUMNS": "200", "PATH": ""})
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not done.stdout
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_bundle_is_not_overwritten_by_accident(bundles) -> None:
+    folder, _ = bundles
+    assert "exists already" in run("approximate", *MEDIAN, "--out", folder / "median", ok=2).stderr
+    run("approximate", *MEDIAN, "--out", folder / "median", "--overwrite")
+
+
+@pytest.mark.parametrize("bound", [0.0, 0.123449, 0.12341, 9.9999e-7, 0.05, 2.0**-30, 31415.9])
+def test_bounds_are_said_rounded_up(bound) -> None:
+    assert bound <= float(at_most(bound)) <= bound * 1.001
