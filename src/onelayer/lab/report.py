@@ -85,8 +85,8 @@ def as_html(found: list[Section]) -> str:
         f"<title>The lab of onelayer</title><style>{STYLE}</style>",
         "<h1>The lab: does the theory hold on real machines?</h1>",
         "<p>Everything below is measured, not proved. Answers are computed from the rows, with 95% confidence "
-        "intervals over seeds.</p>",
-        "<table><tr><th>question<th>answer<th>in short</tr>",
+        "intervals over seeds and draws.</p>",
+        "<table><tr><th>question<th>answer<th style='text-align:left'>in short</tr>",
         *(
             f"<tr><td><a href='#{s.name}'>{_e(s.experiment.QUESTION)}</a><td>{_e(s.verdict.answer)}"
             f"<td style='white-space:normal;text-align:left'>{_e(s.verdict.says)}</tr>"

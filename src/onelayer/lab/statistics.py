@@ -74,6 +74,12 @@ def geometric(values: Iterable[Any]) -> Factor:
     return Factor(float(np.exp(found.mean)), float(np.exp(found.half)), found.count)
 
 
+def factors(rows: list[Row], by: str, value: str) -> dict[Any, Factor]:
+    """Geometric means for each group, groups in order; rows without the value are left out."""
+    groups = sorted({row[by] for row in rows if row.get(value) is not None})
+    return {g: geometric(r[value] for r in rows if r[by] == g and r.get(value) is not None) for g in groups}
+
+
 def steepness(x: Iterable[Any], y: Iterable[Any]) -> Interval:
     """The slope of the least-squares line through (x, y) and its 95% interval; unknown for fewer than 3 points."""
     a, b = np.array([float(v) for v in x]), np.array([float(v) for v in y])

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from onelayer.constructions.contexts import temperature_heads
 from onelayer.constructions.impossible import narrow_stream, zero_token
 from onelayer.lab.experiment import Case, Preset, Row, Verdict
-from onelayer.lab.pictures import figure, line
-from onelayer.lab.statistics import exponent, geometric, grouped, interval
+from onelayer.lab.pictures import doublings, factor_line, figure, line
+from onelayer.lab.statistics import exponent, factors, geometric, grouped, interval
 from onelayer.model import Attention, Embedding, Transformer
 from onelayer.model.forward import forward
 
@@ -169,29 +169,28 @@ def _cube(n: int, points: int) -> Array:
 
 
 def plot(rows: list[Row]) -> Any:
-    made, (left, middle, right) = figure(columns=3, width=14)
+    made, (first, last, *middle) = figure(columns=2, width=10, panels=4)
     narrow = _part(rows, "narrow")
-    line(left, grouped(narrow, "heads", "mean_bound"), "mean of random layers")
-    line(left, grouped(narrow, "heads", "smallest_bound"), "best of random layers")
-    line(left, grouped(narrow, "heads", "climbed_bound"), "after climbing")
-    left.axhline(BOUND, color="grey", linestyle="--", label="1/8, proved for all")
-    left.set(
-        xscale="log", xlabel="heads, no spare channel", ylabel="error of any readout, lower bound", ylim=(0, None)
-    )
-    for n, style in ((2, "-"), (3, ":")):
-        for channels in sorted({row["channels"] for row in _part(rows, "fit")}):
-            some = [row for row in _part(rows, "fit") if row["n"] == n and row["channels"] == channels]
-            points = grouped(some, "heads", "error")
-            line(middle, points, f"n = {n}, {channels} spare", linestyle=style, color=f"C{channels}")
-        mine = [row for row in _part(rows, "units") if row["n"] == n]
-        line(right, grouped(mine, "units", "error"), f"n = {n}, {2 * n + 1} heads", linestyle=style)
-    middle.axhline(BOUND, color="grey", linestyle="--")
-    middle.set(xscale="log", yscale="log", xlabel="heads", ylabel="sup error measured, 256 units")
-    right.axhline(BOUND, color="grey", linestyle="--", label="1/8")
-    right.set(xscale="log", yscale="log", xlabel="ReLU units of the readout", ylabel="sup error measured")
-    left.legend(fontsize="small")
-    middle.legend(fontsize="x-small", ncols=2)
-    right.legend(fontsize="small")
+    line(first, grouped(narrow, "heads", "mean_bound"), "mean of random layers")
+    line(first, grouped(narrow, "heads", "smallest_bound"), "best of random layers")
+    line(first, grouped(narrow, "heads", "climbed_bound"), "after climbing")
+    first.axhline(BOUND, color="grey", linestyle="--", label="1/8, proved for all")
+    first.set(xlabel="heads, no spare channel, n = 2", ylabel="error of any readout, lower bound", ylim=(0, None))
+    for n, axes in zip((2, 3), middle, strict=True):
+        some = [row for row in _part(rows, "fit") if row["n"] == n]
+        for channels in sorted({row["channels"] for row in some}):
+            mine = [row for row in some if row["channels"] == channels]
+            factor_line(axes, factors(mine, "heads", "error"), f"{channels} spare channels")
+        axes.set(yscale="log", xlabel=f"heads, n = {n}", ylabel="sup error measured, 256 units")
+        factor_line(last, factors([r for r in _part(rows, "units") if r["n"] == n], "units", "error"), f"n = {n}")
+    last.set(yscale="log", xlabel="ReLU units of the readout, 2n + 1 heads", ylabel="sup error measured")
+    for axes in (last, middle[0]):
+        axes.axhline(BOUND, color="grey", linestyle="--", label="1/8")
+    for axes in (first, last, *middle):
+        doublings(axes)
+    first.legend(fontsize="small")
+    last.legend(fontsize="small")
+    middle[1].legend(fontsize="small", loc="lower left")
     return made
 
 
@@ -224,9 +223,9 @@ def _channels(rows: list[Row], n: int) -> str:
     heads = max(row["heads"] for row in some)
     without = interval(row["error"] for row in some if not row["channels"])
     counts = sorted({row["channels"] for row in some} - {0})
-    own = [f"{c} {geometric(r['error'] for r in some if r['heads'] == r['channels'] == c)}" for c in counts]
+    own = [f"{c}: {geometric(r['error'] for r in some if r['heads'] == r['channels'] == c)}" for c in counts]
     shared = [
-        f"{c} {geometric(r['error'] for r in some if r['channels'] == c and r['heads'] == heads)}"
+        f"{c}: {geometric(r['error'] for r in some if r['channels'] == c and r['heads'] == heads)}"
         for c in counts
         if c < heads
     ]

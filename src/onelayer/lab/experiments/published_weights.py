@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from onelayer.constructions.contexts import published, rank_one
 from onelayer.errors import HypothesisError
 from onelayer.lab.experiment import Case, Preset, Row, Verdict
-from onelayer.lab.pictures import figure, line
-from onelayer.lab.statistics import exponent, geometric, grouped, steepness
+from onelayer.lab.pictures import doublings, factor_line, figure, line
+from onelayer.lab.statistics import exponent, factors, geometric, grouped, steepness
 from onelayer.planning import plan
 
 QUESTION = "Can a floating-point format hold the weights of the published theorem?"
@@ -104,26 +104,33 @@ def _data(case: Case, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[A
 
 
 def plot(rows: list[Row]) -> Any:
-    made, (left, middle, right) = figure(columns=3, width=13)
+    made, (left, middle, right) = figure(columns=2, width=10, panels=3)
     some = _along(rows, "vocabulary")
-    line(left, grouped(some, "vocabulary", "published_bits"), "Theorem 2, published constants")
-    line(left, grouped(some, "vocabulary", "theorem_k_bits"), "Theorem K, constants of the data")
-    line(left, grouped(some, "vocabulary", "searched_bits"), "searched head")
+    factor_line(left, factors(some, "vocabulary", "published_bits"), "Theorem 2, published constants")
+    factor_line(left, factors(some, "vocabulary", "theorem_k_bits"), "Theorem K, constants of the data")
+    factor_line(left, factors(some, "vocabulary", "searched_bits"), "searched head")
     left.axhline(FLOAT64_BITS, color="grey", linestyle="--", label="float64")
-    left.set(xscale="log", yscale="log", xlabel="different tokens |V|", ylabel="bits needed")
+    doublings(left)
+    left.set(yscale="log", xlabel="different tokens |V|", ylabel="bits needed")
     left.legend(fontsize="small")
     for axis in ("n", "d", "ratio"):
-        bits = grouped(_along(rows, axis), axis, "published_bits")
+        bits = factors(_along(rows, axis), axis, "published_bits")
         first = next(iter(bits.values())).mean if bits else 1.0
         x0 = next(iter(bits), 1)
-        middle.plot([x / x0 for x in bits], [b.mean / first for b in bits.values()], marker="o", label=axis)
+        middle.plot(
+            [x / x0 for x in bits],
+            [b.mean / first for b in bits.values()],
+            marker="o",
+            label=axis.replace("ratio", "r_max/eps"),
+        )
     middle.set(xscale="log", yscale="log", xlabel="times the smallest n, d or r_max/eps", ylabel="times the bits")
     middle.legend(title="published bits against", fontsize="small")
-    bits = grouped(_along(rows, "rank"), "rank", "searched_bits")
-    line(right, bits, "searched head")
-    doublings = _doublings(rows)
-    right.plot(list(bits), [2 + 2 * doublings / rank for rank in bits], "--", color="grey", label="random points")
-    right.set(xlabel="rank s of the head", ylabel=f"bits needed for 2^{doublings:.1f} contexts", ylim=(0, None))
+    per_rank = grouped(_along(rows, "rank"), "rank", "searched_bits")
+    line(right, per_rank, "searched head")
+    log_contexts = _doublings(rows)
+    random_points = [2 + 2 * log_contexts / rank for rank in per_rank]
+    right.plot(list(per_rank), random_points, "--", color="grey", label="random points")
+    right.set(xlabel="rank s of the head", ylabel=f"bits needed for 2^{log_contexts:.1f} contexts", ylim=(0, None))
     right.legend(fontsize="small")
     return made
 
@@ -182,8 +189,8 @@ def _laws(rows: list[Row]) -> list[str]:
     return [
         f"Bits per context: with rank 1 the searched head needs {found} bits more each time the contexts double, "
         f"from {_range(some, 'contexts', int)} of them; random points on a line need 2.",
-        f"Bits per rank, {2 ** _doublings(rows):,.0f} contexts: {listed}. One softmax weighs all coordinates "
-        "alike, so that rank helps less than as many dimensions would.",
+        f"Bits per rank, {2 ** _doublings(rows):,.0f} contexts: {listed}. Rank helps less than as many "
+        "dimensions would; that one softmax weighs all coordinates alike may be why.",
     ]
 
 
