@@ -239,7 +239,7 @@ def of_gates(base: Bundle) -> Iterator[Forgery]:
     yield _unknown("a wall too low", "the other gate leaks", _wall(V, 1 / 8))
     yield _unknown("walls of different heights", "the other gate leaks", entry("readout.4.bias", 1, 0.0))
     yield _unknown("a negative value", "cut off at 0", entry("readout.4.weight", (V // 2, 0), -1.0))
-    yield _unknown("values below 0", "cut off at 0", _all(_below, times("bound", 100)))
+    yield _unknown("values below 0", "cut off at 0", _all(_below, put(bound=0.1)))
     yield _unknown("answers added up", "twice one of them", entry("readout.5.weight", (0, 0), 2.0))
     yield _unknown("answers moved", "not the target", entry("readout.5.bias", 0, 1.0))
     yield _unknown("a place of 1/2", "half open", entry("embedding.positions", (0, 1), 0.5))

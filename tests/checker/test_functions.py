@@ -73,12 +73,12 @@ def test_no_input_in_a_cell_is_further_away_than_is_proved(name: str) -> None:
         error, dtype = honest.difference(b, claim)
         box = number["low"], number["high"], b.data["tokens"].shape[1:], dtype
         if claim["type"] == "sup_error":
-            found = dense.largest(error, *box, seed=2, inside=in_cells(b, number))
+            found = dense.largest(error, *box, seed=2, inside=in_cells(b, number), samples=2000)
             assert 0.1 * number["bound"] < found <= number["bound"]
-            X = np.random.default_rng(4).uniform(*box[:2], (40_000, *box[2]))
-            assert 1 - in_cells(b, number)(X).mean() <= number["measure"] + 0.01
+            X = np.random.default_rng(4).uniform(*box[:2], (8000, *box[2]))
+            assert 1 - in_cells(b, number)(X).mean() <= number["measure"] + 0.02
         else:
-            X = np.random.default_rng(3).uniform(*box[:2], (40_000, *box[2])).astype(dtype)
+            X = np.random.default_rng(3).uniform(*box[:2], (8000, *box[2])).astype(dtype)
             mean = (error(X) ** number["p"]).mean() ** (1 / number["p"])
             assert 0.02 * number["bound"] < mean <= number["bound"]
 

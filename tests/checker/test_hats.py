@@ -7,7 +7,7 @@ import pytest
 
 from attacks.forged_functions import near_hats, of_gates, of_hats
 from attacks.functions import about, constant, everywhere, false_claims, interpolator
-from onelayer_checker import hats
+from onelayer_checker import functions, hats
 from onelayer_checker.__main__ import check
 from onelayer_checker.hats import gather, recognise, rounding, sup_error
 from onelayer_checker.kernel import ARITHMETICS
@@ -28,7 +28,8 @@ def test_there_are_enough_forgeries() -> None:
 
 
 @pytest.mark.parametrize("name", FORGERIES)
-def test_forgeries_are_refused_at_their_gate(tmp_path, name) -> None:
+def test_forgeries_are_refused_at_their_gate(monkeypatch, tmp_path, name) -> None:
+    monkeypatch.setattr(functions, "branch", honest.NO_SEARCH)
     base, forgery = FORGERIES[name]
     forged = honest.bundle(base).copy()
     forgery.change(forged)
@@ -53,9 +54,11 @@ def test_no_input_is_further_away_than_is_proved(name: str) -> None:
         number = honest.numbers(claim)
         error, dtype = honest.difference(b, claim)
         shape = b.data["tokens"].shape[1:]
-        for seed in (0, 1):
+        for seed in (0, 1):  # of gates nothing but rounding is left
             found = dense.largest(error, number["low"], number["high"], shape, dtype, seed)
-            assert 0.05 * number["bound"] * (claim["arith"] == "real") < found <= number["bound"]
+            assert (
+                0.05 * number["bound"] * (claim["arith"] == "real" and name != "gates") < found <= number["bound"]
+            )
 
 
 def judged_alone(model, arith: str, target, low: float, high: float, limit: float):
