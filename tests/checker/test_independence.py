@@ -16,6 +16,7 @@ import onelayer_checker
 from attacks.bundle import read
 from onelayer import memorize, save
 from onelayer_checker import claims, plateaus
+from onelayer_checker.data import read_data
 from onelayer_checker.kernel import FLOAT64
 from onelayer_checker.network import build
 
@@ -140,7 +141,7 @@ def test_a_search_that_contradicts_the_dense_evaluation_is_refused(bundle, monke
     honest = plateaus.Cells.decide
     monkeypatch.setattr(plateaus.Cells, "decide", lambda self, t, A: (honest(self, t, A) + 1) % len(self.on_low))
     network, data = build(read(bundle).model), read(bundle).data
-    samples = claims.Judge(network, claims.read_data(data, network), lambda *_: None).samples(FLOAT64, "token")
+    samples = claims.Judge(network, read_data(data, network), lambda *_: None).samples(FLOAT64, "token")
     claim = claims.Claim("memorizes", FLOAT64, "token", {"eps": 0.0})
     with pytest.raises(claims.Disagreement, match="search and dense evaluation disagree at sequence 0, token 0"):
         claims._compare_densely(claim, network, samples)
