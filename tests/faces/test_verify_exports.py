@@ -161,11 +161,7 @@ def test_a_replay_refutes_a_bound_that_is_too_small(function, tmp_path) -> None:
     """A claim that nobody proved: the model stays, the bound shrinks. A target that nobody can evaluate has its
     stored values, which are met."""
     _, model = function
-    claims = [claim | {"bound": (claim_bound(claim) / 64).hex()} for claim in model.certify().claims]
+    claims = [claim | {"bound": (model.measured_error / 64).hex()} for claim in model.certify().claims]
     save(tmp_path / "forged", model, certificate=replace(model.certify(), claims=tuple(claims)))
     said = replay(tmp_path / "forged", ("numpy", "torch", "onnx"))
     assert [" is off by " in why for why in said.values()] == [not model.assumes] * 3
-
-
-def claim_bound(claim) -> float:
-    return float.fromhex(claim["bound"])

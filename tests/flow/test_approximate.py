@@ -15,7 +15,8 @@ import onelayer
 from onelayer.approximation import BUILDERS, PLANS
 from onelayer.approximation.plan import Request, enough_levels
 from onelayer.constructions.approximation.grid import Grid
-from onelayer.constructions.approximation.positional import Lattice, interpolate
+from onelayer.constructions.approximation.positional import Lattice, at_vertices, construct, interpolate
+from onelayer.ledger import Ledger
 from onelayer.targets import resolve
 
 CASES = [
@@ -149,15 +150,16 @@ def test_hats_interpolate(levels: int, m: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     low, high = np.sort(rng.normal(size=2))
     lattice = Lattice(m, 1, float(low), float(high), levels, np.dtype("float64"))
-    values = rng.normal(size=(lattice.count, m))
-    from onelayer.constructions.approximation.positional import construct
+    mixing = rng.normal(size=(m, m))
 
-    made = construct(lambda _: values[:, :, None], lattice, "ordered", "token", 1)
+    def wave(X: np.ndarray) -> np.ndarray:
+        return np.sin(X[:, :, 0] @ mixing)[:, :, None]
+
+    made = construct(wave, lattice, "ordered", "token", 1)
     X = rng.uniform(low, high, (50, m, 1))
-    found = onelayer.Memory(made.transformer, onelayer.approximate("mean", n=1, tolerance=0.5).ledger, made.form)
-    np.testing.assert_allclose(
-        found.predict(X, path="dense")[..., 0], interpolate(values, lattice, X), atol=1e-9, rtol=1e-9
-    )
+    memory = onelayer.Memory(made.transformer, Ledger(()), made.form)
+    wanted = interpolate(at_vertices(wave, lattice)[:, :, 0], lattice, X)
+    np.testing.assert_allclose(memory.predict(X, path="dense")[..., 0], wanted, atol=1e-9, rtol=1e-9)
 
 
 def test_levels_are_searched_from_below() -> None:
