@@ -164,10 +164,8 @@ def _general(request: Request, plan: Plan, compared: list[Plan]) -> list[Constan
 def _budget(built: Built, certificate: Certificate | None, bound: float) -> tuple[Constant, ...]:
     """What the checker found beyond the known parts is the construction's own."""
     if certificate is None:
-        return (
-            Constant(built.source, np.inf, "nothing is known of the target: measured, not proved"),
-            *built.budget,
-        )
+        why = "the checker could not prove it" if built.entries else "nothing is known of the target"
+        return (Constant(built.source, np.inf, f"{why}: measured, not proved"), *built.budget)
     rounding = max(bound - bound_of(certificate, "real"), 0.0)
     meaning = "the bound in floating point, in any order of summation, less that in real numbers"
     last = Constant("floating_point", rounding, meaning)
