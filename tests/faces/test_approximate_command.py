@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from onelayer import approximate, load
-from onelayer.approximation import PLANS
 from onelayer.approximation.refinement import refinements, size, slope
 from onelayer.certify.words import at_most
 from onelayer.cli import function_pictures
@@ -166,11 +165,7 @@ WELL = ("--n", "2", "--tolerance", "0.1")
         (("sort", "--n", "2"), "--tolerance"),
         (("sort", *WELL, "--construction", "magic"), "'quantise', 'published'"),
         (("sort", *WELL, "--dtype", "float16"), "float16"),
-        pytest.param(
-            ("reversal", *WELL, "--construction", "continuous"),
-            "order",
-            marks=pytest.mark.skipif("continuous" not in PLANS, reason="there is no such construction yet"),
-        ),
+        (("reversal", *WELL, "--construction", "continuous"), "order"),
     ],
 )
 def test_mistakes_are_answered_in_a_line(tmp_path, arguments, words) -> None:

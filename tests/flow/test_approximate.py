@@ -44,6 +44,8 @@ def test_the_bound_is_proved_and_holds(
     assert not model.assumes
     assert model.error_bound <= tolerance
     assert 0.0 < model.measure(20_000, seed=3) <= model.error_bound
+    ramps = {"quantise": 0.01, "published": 0.1, "positional": 0.0}  # and two tokens in one cell, if published
+    assert model.left_out <= ramps[construction]
     assert sum(float(str(line.value)) for line in model.budget.lines) == pytest.approx(model.error_bound)
     dense = model.predict(model.box.draw(np.random.default_rng(0), 200), path="dense")
     found = model.predict(model.box.draw(np.random.default_rng(0), 200))
@@ -116,6 +118,9 @@ def test_a_tolerance_out_of_reach_is_refused_before_any_work() -> None:
     ("options", "message"),
     [
         ({"low": 1.0, "high": 0.0}, "low < high"),
+        ({"high": float("inf")}, "finite ends"),
+        ({"n": 1.5}, "whole n and d"),
+        ({"tolerance": "0.1"}, "whole n and d"),
         ({"tolerance": 0.0}, "tolerance above 0"),
         ({"construction": "magic"}, "a construction among"),
         ({"dtype": "int32"}, "float32 or float64"),

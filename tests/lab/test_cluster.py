@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
+import distributed
 import pytest
 
 from onelayer import lab
@@ -12,7 +13,6 @@ from onelayer.errors import HypothesisError
 from onelayer.lab.experiments import softmax_and_boltzmann
 from onelayer.lab.store import Store
 
-distributed = pytest.importorskip("distributed")
 NAME = "softmax-and-boltzmann"
 CASES = [
     {"part": "window", "levels": levels, "n": n, "spacing": "random", "draws": 8}

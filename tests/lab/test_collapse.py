@@ -103,7 +103,6 @@ def test_constructed_contexts_do_not_merge_and_torch_models_are_read() -> None:
     X, Y = sets[rng.permutation(len(sets))[:30]], rng.integers(0, 50, (30, 3))
     model = memorize(X, Y)
     assert collapse(model, X) == []
-    pytest.importorskip("torch")
     from onelayer import to_torch
     from onelayer.lab.trained import Net, Shape, Task
 

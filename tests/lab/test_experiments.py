@@ -5,10 +5,10 @@ from __future__ import annotations
 import io
 
 import pytest
+import torch
 
 from onelayer.lab import Verdict, find
 
-torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
 
 #: The cheapest cases that give a verdict something to say; training is cut to a few steps.

@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 
 from onelayer.cli.race import _as_json, _says
 from onelayer.data.answers import read_answers
@@ -16,7 +17,6 @@ from onelayer.data.sequences import read_sequences
 from onelayer.data.tables import example, read_table
 from onelayer.lab.race import Outcome, Runner, as_task, diagnose, race
 
-torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
 
 

@@ -7,6 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+import torch
 
 from onelayer import memorize, to_torch
 from onelayer.errors import HypothesisError
@@ -23,7 +24,6 @@ from onelayer.lab.trained import (
     tuned,
 )
 
-torch = pytest.importorskip("torch")
 torch.set_num_threads(1)  # matrices of a few rows; several threads would only wait for each other
 
 

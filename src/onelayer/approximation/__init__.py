@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from numbers import Integral, Real
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -80,8 +81,14 @@ def _request(
     say: Callable[[str], None],
 ) -> Request:
     """Check everything that can be checked without building anything."""
+    if not all(isinstance(x, Real) for x in (low, high, tolerance)) or not all(
+        isinstance(x, Integral) for x in (n, d)
+    ):
+        found = f"n={n!r}, d={d!r}, low={low!r}, high={high!r}, tolerance={tolerance!r}"
+        raise HypothesisError("approximate", "whole n and d, numbers for the rest", given, "Give them so.")
     if not (np.isfinite([low, high]).all() and low < high):
-        raise HypothesisError("approximate", "a box with low < high", f"low={low}, high={high}", "Exchange them.")
+        given, remedy = f"low={low}, high={high}", "Give finite ends, the smaller as low."
+        raise HypothesisError("approximate", "a box with low < high", given, remedy)
     if not 0 < tolerance < np.inf:
         raise HypothesisError("approximate", "a tolerance above 0", f"tolerance={tolerance}", "Give, say, 0.05.")
     if type(seed) is not int or seed < 0:
