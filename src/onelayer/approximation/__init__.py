@@ -84,7 +84,7 @@ def _request(
     if not all(isinstance(x, Real) for x in (low, high, tolerance)) or not all(
         isinstance(x, Integral) for x in (n, d)
     ):
-        found = f"n={n!r}, d={d!r}, low={low!r}, high={high!r}, tolerance={tolerance!r}"
+        given = f"n={n!r}, d={d!r}, low={low!r}, high={high!r}, tolerance={tolerance!r}"
         raise HypothesisError("approximate", "whole n and d, numbers for the rest", given, "Give them so.")
     if not (np.isfinite([low, high]).all() and low < high):
         given, remedy = f"low={low}, high={high}", "Give finite ends, the smaller as low."
