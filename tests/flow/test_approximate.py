@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import onelayer
+from onelayer import approximation
 from onelayer.approximation import BUILDERS, PLANS
 from onelayer.approximation.plan import Request, enough_levels
 from onelayer.constructions.approximation.grid import Grid
@@ -98,12 +99,47 @@ def test_a_function_with_a_lipschitz_constant_is_proved_under_that_assumption() 
 
 def test_auto_takes_the_smallest_with_a_proof_and_says_what_the_others_cost() -> None:
     model = onelayer.approximate("standardise", n=2, tolerance=0.05)
-    other = onelayer.approximate("standardise", n=2, tolerance=0.05, construction="quantise")
+    assert model.construction == "continuous"
+    assert model.error_bound <= 0.05
+    for name in ("quantise", "positional"):
+        other = onelayer.approximate("standardise", n=2, tolerance=0.05, construction=name)
+        assert model.n_parameters < other.n_parameters
+        line = next(line for line in model.ledger.lines if line.name == "construction")
+        assert f"{name}: " in line.meaning
+        assert "parameters" in line.meaning
+
+
+def test_auto_fits_nothing_where_cells_are_fewer_or_a_proof_takes_long() -> None:
+    for target, n in (("max", 2), ("standardise", 3), ("reversal", 2)):
+        model = onelayer.approximate(target, n=n, tolerance=0.2)
+        assert {plan.construction for plan in model.compared} == {"quantise", "positional"}, target
+
+
+def test_auto_goes_on_when_one_construction_refuses(monkeypatch) -> None:
+    def refuse(_: Request) -> None:
+        raise onelayer.HypothesisError("quantise", "patience", "none", "Wait.")
+
+    monkeypatch.setitem(approximation.PLANS, "quantise", refuse)
+    assert onelayer.approximate("max", n=2, tolerance=0.1).construction == "positional"
+    monkeypatch.setitem(approximation.PLANS, "positional", refuse)
+    with pytest.raises(onelayer.HypothesisError, match="patience"):
+        onelayer.approximate("max", n=2, tolerance=0.1)
+
+
+def test_auto_takes_the_next_plan_when_the_first_cannot_be_proved(monkeypatch) -> None:
+    """Claims of the fit are withheld from the checker, as if it had found no proof of them."""
+    asked = approximation.prove
+
+    def prove(transformer, tensors, entries, *rest):
+        averages = transformer.attention.heads > 2
+        return None if averages else asked(transformer, tensors, entries, *rest)
+
+    monkeypatch.setattr(approximation, "prove", prove)
+    monkeypatch.setattr(approximation, "REPAIRS", 1)
+    model = onelayer.approximate("standardise", n=2, tolerance=0.05)
+    assert [plan.construction for plan in model.compared][:2] == ["continuous", "positional"]
     assert model.construction == "positional"
-    assert model.n_parameters < other.n_parameters
-    line = next(line for line in model.ledger.lines if line.name == "construction")
-    assert "quantise" in line.meaning
-    assert "parameters" in line.meaning
+    assert model.proved
 
 
 def test_a_tolerance_out_of_reach_is_refused_before_any_work() -> None:

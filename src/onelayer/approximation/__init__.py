@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, Literal, get_args
@@ -63,7 +63,7 @@ def approximate(
     """
     say = on_step or (lambda _: None)
     request = _request(target, n, d, low, high, tolerance, lipschitz, kind, components, dtype, seed, say)
-    return _build(request, *_choose(request, construction))
+    return _build(request, _choose(request, construction))
 
 
 def _request(
@@ -101,18 +101,35 @@ def _request(
     return Request(found, low, high, float(tolerance), number, seed, say)
 
 
-def _choose(request: Request, construction: str) -> tuple[Plan, list[Plan]]:
-    """The plan asked for, or that with the fewest parameters of those with a proof; and all that were compared."""
+def _choose(request: Request, construction: str) -> list[Plan]:
+    """What was asked for, or all that were compared; the best first: with a proof, then the fewest parameters."""
     if construction not in get_args(Construction):
         known = ", ".join(get_args(Construction))
         raise HypothesisError("approximate", f"a construction among {known}", f"{construction!r}", "Choose one.")
     request.say("planning: how fine the cells must be")
-    names = AUTOMATIC if construction == "auto" else (construction,)
-    compared = [PLANS[name](request) for name in names]
-    reachable = [plan for plan in compared if plan.reachable]
-    if not reachable:
+    compared = _compare(request) if construction == "auto" else [PLANS[construction](request)]
+    if not any(plan.reachable for plan in compared):
         raise _out_of_reach(request, compared)
-    return min(reachable, key=lambda plan: (not plan.provable, plan.parameters)), compared
+    return sorted(compared, key=lambda plan: (not plan.reachable, not plan.provable, plan.parameters))
+
+
+def _compare(request: Request) -> list[Plan]:
+    """Every construction that this target admits. A fit costs more than a look at cells, so it comes last and ends
+    where it would be the larger model."""
+    plans, refusals = [], []
+    for name in AUTOMATIC:
+        try:
+            plans.append(PLANS[name](request))
+        except HypothesisError as refusal:
+            refusals.append(refusal)
+    if not plans:
+        raise refusals[0]
+    least = min((plan.parameters for plan in plans if plan.reachable and plan.provable), default=np.inf)
+    if smooth.worth_a_try(request.target, least):
+        fit = smooth.plan(request, least)
+        if fit.reachable or np.isinf(least):  # one that stopped at that size says nothing of what it would reach
+            plans.append(fit)
+    return plans
 
 
 def _out_of_reach(request: Request, compared: list[Plan]) -> HypothesisError:
@@ -125,24 +142,23 @@ def _out_of_reach(request: Request, compared: list[Plan]) -> HypothesisError:
     )
 
 
-def _build(request: Request, plan: Plan, compared: list[Plan]) -> Approximation:
-    """Build, prove, and refine where the plan was too hopeful."""
-    for _ in range(REPAIRS):
-        request.say(f"building {plan}")
-        built = BUILDERS[plan.construction](request, plan.levels)
-        request.say("asking the checker")
-        certificate = prove(built.transformer, built.tensors, built.entries, request.tolerance, lambda *_: None)
-        bound = np.inf if certificate is None else bound_of(certificate, request.dtype.name)
-        if not built.entries or (certificate is not None and bound <= request.tolerance):
+def _build(request: Request, plans: list[Plan]) -> Approximation:
+    """By the first plan that the checker then agrees to; if there is none, by the first."""
+    reachable = [plan for plan in plans if plan.reachable]
+    made = _repaired(request, reachable[0])
+    for plan in reachable[1:]:
+        if made.kept or not plan.provable:
             break
-        plan = replace(plan, levels=max(plan.levels + 1, int(FINER * plan.levels)))
+        again = _repaired(request, plan)
+        made = again if again.kept else made
     request.say("trying to break the bound")
+    built, certificate, bound = made.built, made.certificate, made.bound
     model = Approximation(
         built.transformer,
-        Ledger((*_general(request, plan, compared), *built.constants)),
+        Ledger((*_general(request, made.plan, plans), *built.constants)),
         built.form,
         target=request.target,
-        construction=plan.construction,
+        construction=made.plan.construction,
         low=request.low,
         high=request.high,
         budget=Ledger(_budget(built, certificate, bound)),
@@ -152,9 +168,33 @@ def _build(request: Request, plan: Plan, compared: list[Plan]) -> Approximation:
         samples=QUICK_NUMBERS // (request.target.n * request.target.d),
         certificate=certificate,
         box=built.box,
-        compared=tuple(compared),
+        compared=tuple(plans),
     )
     return replace(model, measured_error=model.measure(model.samples, request.seed))
+
+
+@dataclass(frozen=True)
+class _Made:
+    plan: Plan
+    built: Built
+    certificate: Certificate | None
+    bound: float
+    kept: bool  # the tolerance, or there was nothing to prove
+
+
+def _repaired(request: Request, plan: Plan) -> _Made:
+    """Build, prove, and refine where the plan was too hopeful."""
+    for _ in range(REPAIRS):
+        request.say(f"building {plan}")
+        built = BUILDERS[plan.construction](request, plan.levels)
+        request.say("asking the checker")
+        certificate = prove(built.transformer, built.tensors, built.entries, request.tolerance, lambda *_: None)
+        bound = np.inf if certificate is None else bound_of(certificate, request.dtype.name)
+        kept = not built.entries or (certificate is not None and bound <= request.tolerance)
+        if kept:
+            break
+        plan = replace(plan, levels=max(plan.levels + 1, int(FINER * plan.levels)))
+    return _Made(plan, built, certificate, bound, kept)
 
 
 def _general(request: Request, plan: Plan, compared: list[Plan]) -> list[Constant]:
@@ -192,4 +232,5 @@ BUILDERS: dict[str, Callable[[Request, int], Built]] = {
     "positional": interpolation.build,
     "continuous": smooth.build,
 }
+#: Compared by "auto"; "continuous" too, where it can be proved within seconds.
 AUTOMATIC = ("quantise", "positional")

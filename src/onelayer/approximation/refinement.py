@@ -33,7 +33,7 @@ def refinements(
         )
         on_step(f"drawing: the same with a tolerance of {tolerance:g}")
         try:
-            built.append(_build(request, *_choose(request, model.construction)))
+            built.append(_build(request, _choose(request, model.construction)))
         except HypothesisError:  # out of reach
             break
         last = time.perf_counter() - started

@@ -9,47 +9,62 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onelayer.approximation.measure import Box
-from onelayer.approximation.plan import Built, Plan, Request
+from onelayer.approximation.plan import Built, Plan, Request, extrapolated
 from onelayer.approximation.prove import as_entry
 from onelayer.constructions.approximation import continuous
 from onelayer.constructions.approximation.continuous import Continuous, Domain, Fit
 from onelayer.errors import HypothesisError
 from onelayer.ledger import Constant
+from onelayer.targets import Target
 
 Array = NDArray[Any]
 
 #: Units that are tried, doubling; what a fit may show on samples, of the tolerance that is then to be proved.
 FEWEST, MOST_UNITS, SHARE = 16, 512, 0.7
-#: Components of all tokens for which branch and bound is of use.
-PROVABLE = 3
+#: Components of all tokens for which branch and bound is of use, and for which it takes seconds.
+PROVABLE, QUICKLY = 3, 2
 #: Sequences that the certificate stores as examples.
 EXAMPLES = 16
-#: Measured on two cores: a fit of this many units, and numbers that it holds.
-SECONDS_A_UNIT, NUMBERS_A_UNIT = 0.02, 40_000
+#: Measured on two cores: heads and a proof, a fit of this many units, and numbers that it holds.
+SECONDS, SECONDS_A_UNIT, NUMBERS_A_UNIT = 3.0, 0.02, 40_000
 
 
-def plan(request: Request) -> Plan:
-    """The fewest units, among powers of two, whose error on fresh samples leaves room for a proof."""
+def worth_a_try(target: Target, fewer_than: float) -> bool:
+    """Whether a fit and its proof are a matter of seconds, and may need ``fewer_than`` so many parameters."""
+    known = target.kind != "ordered" and target.program is not None
+    return known and target.n * target.d <= QUICKLY and _parameters(target, FEWEST) < fewer_than
+
+
+def plan(request: Request, fewer_than: float = np.inf) -> Plan:
+    """The fewest units, among powers of two, whose error on fresh samples leaves room for a proof; no fit is tried
+    that has not ``fewer_than`` so many parameters."""
     _needs_symmetry(request)
-    units, error = FEWEST, fitted(request, FEWEST).error
-    allowed = SHARE * request.tolerance
+    t, units = request.target, FEWEST
+    allowed, error = SHARE * request.tolerance, fitted(request, FEWEST).error
     # An error falls like 1/units^2 at best: beyond that no further fit is tried.
     while error > allowed and units < MOST_UNITS and error < allowed * (2 * MOST_UNITS / units) ** 2:
+        if _parameters(t, 2 * units) >= fewer_than:
+            break
         units *= 2
         error = min(error, fitted(request, units).error)
-    t = request.target
+    if error > allowed:  # what it would take, at best
+        units = max(2 * units, extrapolated(units, error, allowed, rate=2))
     return Plan(
         "continuous",
         units,
         error / SHARE,
         cells=0,
-        parameters=continuous.parameters(t.n, t.d, units, t.components),
+        parameters=_parameters(t, units),
         bytes=8.0 * NUMBERS_A_UNIT * units,
-        seconds=SECONDS_A_UNIT * units,
+        seconds=SECONDS + SECONDS_A_UNIT * units,
         reachable=error <= allowed,
         size=f"{units} units, no cells",
         provable=t.program is not None and t.n * t.d <= PROVABLE,
     )
+
+
+def _parameters(target: Target, units: int) -> int:
+    return continuous.parameters(target.n, target.d, units, target.components)
 
 
 def build(request: Request, units: int) -> Built:
