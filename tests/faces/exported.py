@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
@@ -13,8 +14,10 @@ from onelayer import Memory, memorize
 from onelayer.constructions.readout.plateaus import on_a_line
 from onelayer.data.sequences import Sequences
 from onelayer.model import Attention, Embedding, Grouped, Layer, Linear, Transformer
+from onelayer.model.forward import forward
 
 N, n, d = 40, 6, 5
+Run = Callable[[Sequences], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -220,6 +223,18 @@ def permuted_stack(
             order = rng.permutation(layer.width)
         result.append(Linear(weight[:, order], layer.bias[order]))
     return tuple(result)
+
+
+def assert_follows_numpy(dtype: str, exported: Callable[[Transformer], Run], **attention: Any) -> None:
+    """A random model, exported and asked with and without lengths, answers about as NumPy does."""
+    rng = np.random.default_rng(3)
+    model = random_transformer(rng, dtype, **attention)
+    X, lengths, run = rng.standard_normal((7, n, d)), rng.integers(1, n + 1, 7), exported(model)
+    for asked in (Sequences(X, None), Sequences(X, lengths), Sequences(X[:1, :3], None)):
+        outputs, wanted = run(asked), forward(model, asked.tokens, asked.lengths)
+        valid = ... if asked.lengths is None else asked.valid()
+        tolerance = 1e-12 if dtype == "float64" else 1e-4
+        np.testing.assert_allclose(outputs[valid], wanted[valid], rtol=tolerance, atol=tolerance)
 
 
 def staircase(K: int, dtype: str) -> Transformer:

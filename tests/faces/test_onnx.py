@@ -5,13 +5,24 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from exported import NAMES, Case, case, d, far_below_zero, n, random_transformer, staircase
+from exported import (
+    NAMES,
+    Case,
+    Run,
+    assert_follows_numpy,
+    case,
+    d,
+    far_below_zero,
+    n,
+    random_transformer,
+    staircase,
+)
 from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 
@@ -128,15 +139,10 @@ def test_the_file_is_standard(stored, tmp_path) -> None:
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("level", [OPTIMISED, AS_WRITTEN])
 def test_every_part_follows_numpy(dtype, kind, causal, level) -> None:
-    rng = np.random.default_rng(3)
-    model = random_transformer(rng, dtype, kind=kind, causal=causal)
-    X, lengths = rng.standard_normal((7, n, d)), rng.integers(1, n + 1, 7)
-    opened = session(model, level)
-    for asked in (Sequences(X, None), Sequences(X, lengths), Sequences(X[:1, :3], None)):
-        outputs, wanted = run(opened, model, asked), forward(model, asked.tokens, asked.lengths)
-        valid = ... if asked.lengths is None else asked.valid()
-        tolerance = 1e-12 if dtype == "float64" else 1e-4
-        np.testing.assert_allclose(outputs[valid], wanted[valid], rtol=tolerance, atol=tolerance)
+    def opened(model: Transformer) -> Run:
+        return partial(run, session(model, level), model)
+
+    assert_follows_numpy(dtype, opened, kind=kind, causal=causal)
 
 
 @pytest.mark.parametrize(("name", "spoilt"), [("lengths", np.nan), ("ids, positions and lengths", 10**6)])

@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
-from exported import NAMES, Case, case, d, far_below_zero, n, permuted, random_transformer, staircase
+from exported import (
+    NAMES,
+    Case,
+    assert_follows_numpy,
+    case,
+    d,
+    far_below_zero,
+    n,
+    permuted,
+    random_transformer,
+    staircase,
+)
 
 from onelayer.data.sequences import Sequences
 from onelayer.export.torch import Grouped, OneLayer, to_torch
@@ -81,14 +93,7 @@ def test_another_order_of_summation_is_another_rounding() -> None:
 @pytest.mark.parametrize("kind", ["softmax", "hardmax"])
 @pytest.mark.parametrize("causal", [False, True])
 def test_every_part_follows_numpy(dtype, kind, causal) -> None:
-    rng = np.random.default_rng(3)
-    model = random_transformer(rng, dtype, kind=kind, causal=causal)
-    X, lengths = rng.standard_normal((7, n, d)), rng.integers(1, n + 1, 7)
-    for asked in (Sequences(X, None), Sequences(X, lengths), Sequences(X[:1, :3], None)):
-        outputs, wanted = run(to_torch(model), asked), forward(model, asked.tokens, asked.lengths)
-        valid = ... if asked.lengths is None else asked.valid()
-        tolerance = 1e-12 if dtype == "float64" else 1e-4
-        np.testing.assert_allclose(outputs[valid], wanted[valid], rtol=tolerance, atol=tolerance)
+    assert_follows_numpy(dtype, lambda model: partial(run, to_torch(model)), kind=kind, causal=causal)
 
 
 @pytest.mark.parametrize(("name", "spoilt"), [("lengths", np.nan), ("ids, positions and lengths", 10**6)])
