@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
@@ -15,7 +16,7 @@ import pytest
 
 from onelayer import lab
 from onelayer.errors import HypothesisError
-from onelayer.lab import experiments, report
+from onelayer.lab import experiment, experiments, report, store
 from onelayer.lab.store import META, Store
 
 TOY = '''
@@ -127,6 +128,33 @@ def test_files_say_where_their_rows_come_from(tmp_path) -> None:
     assert table.column_names == ["start", "log", "pause", "seed", "value", "square", "word"]
 
 
+@pytest.mark.usefixtures("toy")
+def test_rows_of_other_code_are_computed_anew_and_rewording_keeps_them(monkeypatch) -> None:
+    def fingerprint_with(old: str, new: str) -> str:
+        assert old in TOY
+        monkeypatch.setattr(inspect, "getsource", lambda _: TOY.replace(old, new))
+        return experiment.fingerprint("toy")
+
+    as_it_is = fingerprint_with("", "")
+    assert fingerprint_with("Far & further.", "Not far.") == as_it_is
+    assert fingerprint_with("To {max", "Up to {max") == as_it_is
+    assert fingerprint_with("time.sleep", "# why\n    time.sleep") == as_it_is
+    assert fingerprint_with("seed / 8", "seed / 4") != as_it_is
+    assert fingerprint_with("range(6)", "range(7)") != as_it_is
+    monkeypatch.setattr(experiment, "version", lambda _: "another")
+    assert fingerprint_with("", "") != as_it_is
+
+
+def test_other_code_leaves_old_rows_alone(tmp_path, toy, monkeypatch) -> None:
+    lab.run("toy", seeds=1, results=tmp_path, jobs=1)
+    monkeypatch.setattr(store, "fingerprint", lambda _: "other code")
+    rows = lab.run("toy", seeds=1, results=tmp_path, jobs=1)
+    assert len(pieces(toy)) == 12
+    assert len(rows) == 12
+    assert len(list(Store(tmp_path, "toy", "quick").folder.iterdir())) == 12
+
+
+@pytest.mark.usefixtures("toy")
 def test_a_write_that_fails_leaves_nothing(tmp_path, monkeypatch) -> None:
     store = Store(tmp_path, "toy", "quick")
 

@@ -112,7 +112,7 @@ def _section(s: Section) -> str:
             f"<img alt='{_e(s.experiment.QUESTION)}' src='data:image/png;base64,{image}'>" if image else "",
             f"<details><summary>{len(s.rows)} rows, {s.seeds} seeds{left_out}</summary>{_table(s.rows)}</details>",
             f"<p class=about>Run again: <code>onelayer lab run {s.name} --{s.preset} --seeds {s.seeds}</code> "
-            f"({s.seconds:.0f} s of work)</p>",
+            f"({s.seconds:.0f} s of one core)</p>",
         ]
     )
 

@@ -10,12 +10,13 @@ import platform
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from onelayer.errors import MissingExtraError
-from onelayer.lab.experiment import Case, Preset, Row
+from onelayer.lab.experiment import Case, Preset, Row, fingerprint
 
 #: What is recorded of the installation beside the rows.
 PACKAGES = ("onelayer", "numpy", "torch", "pyarrow", "joblib", "matplotlib", "python-flint")
@@ -30,8 +31,13 @@ class Store:
     def __init__(self, results: Path, name: str, preset: Preset) -> None:
         self.folder, self.name, self.preset = results / name / preset, name, preset
 
+    @cached_property
+    def code(self) -> str:
+        return fingerprint(self.name)
+
     def path(self, case: Case, seed: int) -> Path:
-        text = json.dumps({"name": self.name, "case": case, "seed": seed}, sort_keys=True)
+        """Of the rows that the experiment as it is now gives; what an earlier one gave lies beside them."""
+        text = json.dumps({"name": self.name, "code": self.code, "case": case, "seed": seed}, sort_keys=True)
         return self.folder / f"{hashlib.sha256(text.encode()).hexdigest()[:20]}.parquet"
 
     def has(self, case: Case, seed: int) -> bool:
@@ -41,7 +47,7 @@ class Store:
         arrow, parquet = _arrow()
         self.folder.mkdir(parents=True, exist_ok=True)
         table = arrow.Table.from_pylist([{**case, "seed": seed, **row} for row in rows])
-        about = {"case": case, "seed": seed, "seconds": seconds, **environment()}
+        about = {"case": case, "seed": seed, "code": self.code, "seconds": seconds, **environment()}
         table = table.replace_schema_metadata({META: json.dumps(about).encode()})
         handle, temporary = tempfile.mkstemp(dir=self.folder, suffix=".part")
         os.close(handle)
