@@ -11,6 +11,7 @@ from onelayer.lab import Verdict, find
 
 torch.set_num_threads(1)
 
+COSINE = {"target": "polynomial:2", "family": "polynomial", "K": 2, "n": 2}
 #: The cheapest cases that give a verdict something to say; training is cut to a few steps.
 SMALL = {
     "memorisation-capacity": [
@@ -22,6 +23,13 @@ SMALL = {
         {"task": "memory", "model": "trained", "layers": 2, "size": 12, "steps": 10},
         {"task": "interaction", "model": "constructed", "layers": 1, "size": 2, "steps": 0},
         {"task": "interaction", "model": "trained", "layers": 1, "size": 2, "steps": 10},
+    ],
+    "equivariant-functions": [
+        *(
+            {"how": how, **COSINE, "asked": asked, "size": None, "steps": 0}
+            for how, asked in (("quantise", 0.4), ("positional", 0.1))
+        ),
+        {"how": "trained", **COSINE, "asked": None, "size": 500, "steps": 10},
     ],
     "rank": [
         *({"model": "constructed", "N": 8, "rank": s, "steps": 0} for s in (1, 2, 4, 8)),

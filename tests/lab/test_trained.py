@@ -63,6 +63,7 @@ def bare(width: int = 3, size: int = 2) -> tuple[Net, Task]:
     net = Net(Shape(width, size=size), task, seed=1, dtype="float64")
     with torch.no_grad():
         net.tensors["embedding"].copy_(torch.eye(width))
+        net.tensors["embedding.bias"].zero_()
         net.tensors["head"].copy_(torch.eye(width))
     return net, task
 
@@ -79,6 +80,12 @@ def test_the_gradient_is_the_one_derived_by_hand() -> None:
         theirs = net.tensors[f"0.{name}"].grad.numpy()[0]
         assert np.abs(mine).max() > 1e-3
         np.testing.assert_allclose(theirs, mine, rtol=1e-12, atol=1e-14)
+
+
+def test_a_layer_norm_leaves_more_of_a_number_than_its_sign() -> None:
+    net = Net(Shape(4, hidden=8, norm=True), Task(np.ones((1, 2, 1)), np.ones((1, 2, 1)), "reals"))
+    seen = [net._normed(net.embed(torch.full((1, 1, 1), x)), "0.attention") for x in (0.2, 0.9)]
+    assert (seen[0] - seen[1]).abs().max() > 0.01
 
 
 @pytest.mark.parametrize(

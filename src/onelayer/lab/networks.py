@@ -113,7 +113,7 @@ class Net:
 
     def embed(self, tokens: Tensor) -> Tensor:
         table = self.tensors["embedding"]
-        h = table[tokens] if tokens.ndim == 2 else tokens.to(table.dtype) @ table
+        h = table[tokens] if tokens.ndim == 2 else tokens.to(table.dtype) @ table + self.tensors["embedding.bias"]
         places = self.tensors.get("positions")
         return h if places is None else h + places[: tokens.shape[1]]
 
@@ -164,6 +164,8 @@ def _sizes(shape: Shape, task: Task) -> dict[str, tuple[tuple[int, ...], float]]
     sizes: dict[str, tuple[tuple[int, ...], float]] = {}
     scale = 0.5**0.5 if shape.positions else 1.0  # token and place together have components of size 1
     sizes["embedding"] = ((first, w), scale if task.vocabulary else float(first) ** -0.5)
+    if not task.vocabulary:  # without it a layer norm would leave nothing of a number but its sign
+        sizes["embedding.bias"] = ((w,), float(first) ** -0.5)
     if shape.positions:
         sizes["positions"] = ((task.tokens.shape[1], w), scale)
     for layer in range(shape.layers):

@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 
 from onelayer.approximation import approximate
-from onelayer.approximation.measure import Box, largest_error
 from onelayer.constructions.memorization import memorize
 from onelayer.lab.experiment import Case, Preset, Row, Verdict
 from onelayer.lab.pictures import figure, line
 from onelayer.lab.statistics import Interval, grouped, interval
-from onelayer.targets import resolve
 
 QUESTION = "At equal numbers of parameters, is one constructed layer as good as several trained ones?"
 HYPOTHESES = (
@@ -22,14 +20,15 @@ HYPOTHESES = (
 )
 EXTRAS = ("torch",)
 n, VOCABULARY, CLASSES = 4, 32, 16
-SAMPLES = 1 << 14
+#: For functions: the bound that is proved of the constructed layer, which decides how many parameters all have.
+TOLERANCE = 0.1
 
 
 def cases(preset: Preset) -> list[Case]:
     quick = preset == "quick"
-    steps = 300 if quick else 5000
     targets = ("polynomial:3",) if quick else ("polynomial:3", "standardise", "interaction")
-    tasks = [("memory", 96 if quick else 384, steps), *((name, 2, steps) for name in targets)]
+    sizes = [("memory", 96 if quick else 384, 300 if quick else 5000)]
+    tasks = [*sizes, *((name, 2, 600 if quick else 5000) for name in targets)]
     return [
         {"task": task, "model": model, "layers": layers, "size": size, "steps": steps if model == "trained" else 0}
         for task, size, steps in tasks
@@ -60,28 +59,15 @@ def _memory(case: Case, seed: int) -> list[Row]:
 
 def _function(case: Case, seed: int) -> list[Row]:
     """A named function of ``size`` tokens in [0, 1]; the error is the largest that search finds."""
-    tokens = case["size"]
-    model = approximate(case["task"], n=tokens, tolerance=0.1, seed=seed)
+    model = approximate(
+        case["task"], n=case["size"], tolerance=TOLERANCE, construction="positional", dtype="float32", seed=seed
+    )
     if case["model"] == "constructed":
         return [_row(model.n_parameters, None, None, model.measured_error, model.error_bound)]
-    from onelayer.lab.trained import Budget, Shape, Task, count_parameters, fill, predict, tuned
+    from onelayer.lab.functions import fitted
 
-    target = resolve(case["task"], n=tokens, d=1, low=0.0, high=1.0)
-    rng = np.random.default_rng([seed, 9])
-    X = rng.random((512, tokens, 1))
-    Y = target.evaluate(X)
-    scope: Any = "sequence" if Y.ndim == 2 else "token"
-    task = Task(X.astype(np.float32), Y, "reals", scope)
-    positions = target.kind == "ordered"
-    shape = fill(Shape(1, layers=case["layers"], norm=True, positions=positions), task, model.n_parameters)
-    ended = tuned(shape, task, Budget(steps=case["steps"], short=0.1, check=100), seed)
-
-    def errors(Z: Any) -> Any:
-        found, wanted = predict(ended.net, Z), target.evaluate(np.asarray(Z, np.float64))
-        return np.abs(found - wanted).reshape(len(Z), -1).max(axis=1)
-
-    box = Box(tokens, 1, 0.0, 1.0, np.dtype(np.float32), np.empty(0))
-    return [_row(count_parameters(shape, task), shape.width, None, largest_error(errors, box, SAMPLES, seed)[0])]
+    twin = fitted(model.target, model.n_parameters, case["layers"], case["steps"], seed)
+    return [_row(twin.parameters, twin.width, None, twin.error)]
 
 
 def _row(

@@ -11,9 +11,12 @@ from onelayer.approximation import approximate
 from onelayer.errors import HypothesisError
 from onelayer.lab.experiment import Case, Preset, Row, Verdict
 from onelayer.lab.pictures import figure
-from onelayer.lab.statistics import exponent, geometric, interval
+from onelayer.lab.statistics import exponent, factors, geometric, interval
+from onelayer.targets import resolve
 
-QUESTION = "Does the error of constructed models fall with their size as fast as theory says?"
+QUESTION = (
+    "Does the error of constructed models fall with their size as fast as theory says, and what do trained ones do?"
+)
 HYPOTHESES = (
     "Cells of side 1/D cost about D^(nd) answers and leave an error of order 1/D: error ~ cells^(-1/(nd)) for "
     "quantised tokens.",
@@ -21,8 +24,11 @@ HYPOTHESES = (
     "error ~ cells^(-2/(nd)).",
     "A Chebyshev polynomial of degree K has first derivatives of order K^2 and second ones of order K^4: both ask "
     "for levels in proportion to K^2.",
+    "A trained layer has the smaller error at few parameters; it stops gaining where training, not size, is short.",
 )
-EXTRAS: tuple[str, ...] = ()
+EXTRAS = ("torch",)
+#: Parameters of trained models, whose error is not asked for but found.
+SIZES = (500, 2000, 8000)
 #: How far a measured exponent may be from the theory's to agree with it.
 WITHIN = 0.1
 #: The exponent of the error against cells, times n d.
@@ -39,34 +45,28 @@ def cases(preset: Preset) -> list[Case]:
     terms = (
         {"polynomial": (2, 3, 4), "random": (2,)} if quick else {"polynomial": (2, 3, 4, 6), "random": (1, 2, 4, 8)}
     )
-    found = []
+    found: list[Case] = []
     for n in (2, 3):
         for family, counts in terms.items():
             for K in counts if n == 2 or not quick else counts[:1]:
                 fewer = n > 2 or (quick and K > 3)
                 tolerances = (TOLERANCES if quick else FINER)[family][: -1 if fewer else None]
-                found += [
-                    {
-                        "how": how,
-                        "target": f"{family}:{K}",
-                        "family": family,
-                        "K": K,
-                        "n": n,
-                        "asked": asked * share,
-                    }
-                    for how, share in SHARES.items()
-                    for asked in tolerances
-                ]
+                one = {"target": f"{family}:{K}", "family": family, "K": K, "n": n}
+                built = [(how, asked * share) for how, share in SHARES.items() for asked in tolerances]
+                found += [{"how": how, **one, "asked": asked, "size": None, "steps": 0} for how, asked in built]
+                steps = 600 if quick else 6000
+                found += [{"how": "trained", **one, "asked": None, "size": size, "steps": steps} for size in SIZES]
     return found
 
 
 def run(case: Case, seed: int) -> list[Row]:
-    moved = float(2 ** np.random.default_rng([seed, case["K"], case["n"]]).uniform(-0.25, 0.25))
-    return [HOW[case["how"]](case, case["asked"] * moved, seed)]
+    return [HOW[case["how"]](case, seed)]
 
 
-def _constructed(case: Case, tolerance: float, seed: int) -> Row:
+def _constructed(case: Case, seed: int) -> Row:
     """A model with a proved bound, or a refusal."""
+    moved = float(2 ** np.random.default_rng([seed, case["K"], case["n"]]).uniform(-0.25, 0.25))
+    tolerance = case["asked"] * moved
     row: Row = {"tolerance": tolerance, "refused": ""}
     try:
         model = approximate(case["target"], n=case["n"], tolerance=tolerance, construction=case["how"], seed=seed)
@@ -77,6 +77,7 @@ def _constructed(case: Case, tolerance: float, seed: int) -> Row:
             "bound": None,
             "measured": None,
             "cells": None,
+            "levels": None,
         }
     levels = int(str(model.ledger["levels"]))
     return row | {
@@ -88,8 +89,21 @@ def _constructed(case: Case, tolerance: float, seed: int) -> Row:
     }
 
 
-#: How a model comes about: (case, tolerance, seed) -> a row with parameters, bound (None if not proved), measured.
-HOW: dict[str, Callable[[Case, float, int], Row]] = {"quantise": _constructed, "positional": _constructed}
+def _trained(case: Case, seed: int) -> Row:
+    from onelayer.lab.functions import fitted
+
+    target = resolve(case["target"], n=case["n"], d=1, low=0.0, high=1.0)
+    twin = fitted(target, case["size"], 1, case["steps"], seed)
+    row: Row = {"tolerance": None, "refused": "", "parameters": twin.parameters, "bound": None}
+    return row | {"measured": twin.error, "cells": None, "levels": None}
+
+
+#: How a model comes about: (case, seed) -> a row with parameters, bound (None if not proved), measured.
+HOW: dict[str, Callable[[Case, int], Row]] = {
+    "quantise": _constructed,
+    "positional": _constructed,
+    "trained": _trained,
+}
 
 
 def plot(rows: list[Row]) -> Any:
@@ -108,10 +122,12 @@ def plot(rows: list[Row]) -> Any:
                 style = {"color": colour, "marker": marks[how], "markersize": 4, "linewidth": 1}
                 axes.plot(x, [row["measured"] for row in some], label=f"{target}, {how}", **style)
                 bounds = [(row["parameters"], row["bound"]) for row in some if row["bound"] is not None]
-                axes.plot(*zip(*bounds, strict=True), linestyle=":", color=colour, linewidth=1)
+                if bounds:
+                    axes.plot(*zip(*bounds, strict=True), linestyle=":", color=colour, linewidth=1)
         title = f"n = {n}; lines measured, dots proved"
         axes.set(xscale="log", yscale="log", xlabel="parameters", ylabel="sup error", title=title)
-        axes.legend(fontsize="x-small")
+        if axes.lines:
+            axes.legend(fontsize="x-small")
     return made
 
 
@@ -136,6 +152,7 @@ def verdict(rows: list[Row]) -> Verdict:
                 f"error measured by trying to break it; broken {broken} times of {len(some)}."
             )
     findings += [_complexity(rows, how) for how in THEORY if _built(rows, how=how, family="polynomial", n=2)]
+    findings += [_twins(rows, n) for n in (2, 3) if _built(rows, how="trained", n=n)]
     refused = [row for row in rows if row["refused"]]
     if refused:
         findings.append(f"{len(refused)} of {len(rows)} models were refused before any work.")
@@ -168,6 +185,18 @@ def _complexity(rows: list[Row], how: str) -> str:
         f"{how}, polynomials of degree {min(r['K'] for r in some)} to {max(r['K'] for r in some)}: levels for the "
         f"same error grow with the power {power} of the degree; 2 by {theory}."
     )
+
+
+def _twins(rows: list[Row], n: int) -> str:
+    """Errors of trained layers by size, and of the constructed ones that are no larger than the largest."""
+    twins = _built(rows, how="trained", n=n)
+    told = ", ".join(f"{found} at {size:,}" for size, found in factors(twins, "size", "measured").items())
+    most, best = max(row["size"] for row in twins), []
+    for target in sorted({row["target"] for row in twins}):
+        small = [r["measured"] for r in _built(rows, target=target, n=n) if r["cells"] and r["parameters"] <= most]
+        best += [min(small)] if small else []
+    built = f"; constructed with at most {most:,}: {geometric(best)}" if best else ""
+    return f"trained, n = {n}, {twins[0]['steps']:,} steps: error {told} parameters, mean over targets{built}."
 
 
 def _built(rows: list[Row], **chosen: Any) -> list[Row]:

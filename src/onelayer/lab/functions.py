@@ -1,0 +1,39 @@
+"""A trained twin for a function: fitted to samples, then searched for its largest error as constructed ones are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from onelayer.approximation.measure import Box, largest_error
+from onelayer.lab.trained import Budget, Shape, Task, count_parameters, fill, predict, tuned
+from onelayer.targets import Target
+
+#: Inputs that training sees, how many at a step, and those among which the largest error is looked for.
+SEEN, BATCH, SEARCHED = 4096, 256, 1 << 14
+
+
+@dataclass(frozen=True)
+class Fitted:
+    width: int
+    parameters: int
+    error: float  # the largest that was found
+
+
+def fitted(target: Target, parameters: int, layers: int, steps: int, seed: int) -> Fitted:
+    """Transformers of so many layers, at most so many parameters, on tokens in [0, 1]."""
+    X = np.random.default_rng([seed, 9]).random((SEEN, target.n, target.d))
+    task = Task(X.astype(np.float32), target.evaluate(X), "reals", target.per)
+    kind = Shape(1, layers=layers, norm=True, positions=target.kind == "ordered")
+    shape = fill(kind, task, parameters)
+    ended = tuned(shape, task, Budget(steps=steps, short=0.1, batch=BATCH, check=100), seed)
+
+    def errors(Z: Any) -> Any:
+        found, wanted = predict(ended.net, Z), target.evaluate(np.asarray(Z, np.float64))
+        return np.abs(found - wanted).reshape(len(Z), -1).max(axis=1)
+
+    box = Box(target.n, target.d, 0.0, 1.0, np.dtype(np.float32), np.empty(0))
+    found = largest_error(errors, box, SEARCHED, seed)[0]
+    return Fitted(shape.width, count_parameters(shape, task), found)
