@@ -16,6 +16,7 @@ from onelayer.model import Transformer
 from onelayer.targets import Target
 
 Array = NDArray[Any]
+UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 
 
 @dataclass(frozen=True)
@@ -48,10 +49,18 @@ class Plan:
 
     def __str__(self) -> str:
         size = self.size or f"{self.levels} cells a component, {self.cells:,} in all"
-        return (
-            f"{self.construction}: {size}, about "
-            f"{self.parameters:,} parameters, {self.bytes / 2**30:.2g} GiB, {self.seconds:.2g} s"
-        )
+        return f"{self.construction}: {size}, about {self.parameters:,} parameters, {self.memory}, {self.duration}"
+
+    @property
+    def memory(self) -> str:
+        for unit, name in UNITS:
+            if self.bytes >= unit:
+                return f"{self.bytes / unit:.3g} {name}"
+        return f"{self.bytes:.0f} bytes"
+
+    @property
+    def duration(self) -> str:
+        return f"{self.seconds:.2g} s" if self.seconds >= 0.1 else "< 0.1 s"
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ def build(request: Request, levels: int, distinct: bool = False) -> Built:
         made.form,
         "quantisation",
         "largest |target - its value at the centre of a cell|, enclosed on every cell",
-        _budget(rounding, left_out),
+        _budget(rounding, left_out, distinct),
         made.constants,
         Box(grid.n, grid.d, grid.low, grid.high, grid.dtype, grid.centres, grid.radius, distinct),
         left_out,
@@ -80,9 +80,10 @@ def build(request: Request, levels: int, distinct: bool = False) -> Built:
     )
 
 
-def _budget(rounding: float, left_out: float) -> tuple[Constant, ...]:
+def _budget(rounding: float, left_out: float, distinct: bool) -> tuple[Constant, ...]:
+    left = "the ramps and cells with two tokens" if distinct else "the ramps"
     return (
-        Constant("ramp", 0.0, f"outside the ramps, a share {left_out:.3g} of the box; on them see lp_error"),
+        Constant("ramp", 0.0, f"outside {left}, a share {left_out:.3g} of the box; there see lp_error"),
         Constant("collision", 0.0, "all sequences of cells have contexts of their own"),
         Constant("readout", rounding, "largest |stored value - target at the centre|, from rounding to value_step"),
     )

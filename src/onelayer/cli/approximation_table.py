@@ -12,8 +12,6 @@ from onelayer.certify.words import at_most
 from onelayer.ledger import show as shown
 from onelayer.targets import ZOO
 
-UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
-
 
 def show(console: Console, model: Approximation, seconds: float) -> None:
     table = Table(show_header=False, show_edge=False, title_justify="left", title=title(model))
@@ -82,7 +80,7 @@ def compared(model: Approximation) -> Table:
     """What each construction was expected to take before one was built."""
     table = Table(title="Expected of each construction", title_justify="left", show_edge=False)
     table.add_column("construction")
-    for name in ("cells", "parameters", "memory", "seconds"):
+    for name in ("cells", "parameters", "memory", "time"):
         table.add_column(name, justify="right")
     table.add_column("")
     for plan in sorted(model.compared, key=lambda plan: (not plan.reachable, plan.parameters)):
@@ -91,22 +89,14 @@ def compared(model: Approximation) -> Table:
 
 
 def expected(plan: Plan) -> tuple[str, str, str, str, str]:
-    seconds = f"{plan.seconds:.2g}" if plan.seconds >= 0.1 else "< 0.1"
     cells = f"{plan.cells:,}" if plan.cells else "none"
-    return plan.construction, cells, f"{plan.parameters:,}", memory(plan.bytes), seconds
+    return plan.construction, cells, f"{plan.parameters:,}", plan.memory, plan.duration
 
 
 def verdict(plan: Plan, model: Approximation) -> str:
     if plan.construction == model.construction:
         return "built"
     return "" if plan.reachable else f"out of reach; about {plan.error:.2g} is not"
-
-
-def memory(size: float) -> str:
-    for unit, name in UNITS:
-        if size >= unit:
-            return f"{size / unit:.3g} {name}"
-    return f"{size:.0f} bytes"
 
 
 def zoo(console: Console) -> None:
