@@ -9,6 +9,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results"
+Figure = tuple[str, str]
 RUNTIMES = ("NumPy", "PyTorch", "ONNX Runtime")
 MARKERS = re.compile(r"(<!-- figures -->\n).*?(<!-- /figures -->\n)", re.DOTALL)
 
@@ -52,21 +53,20 @@ def figures() -> str:
             f"{hardmax['gap of a searched softmax head']:.2f}",
         ),
     ]
-    rows += [*_float32(), *_text()]
-    if (RESULTS / "checker.json").exists():
-        rows += [
-            (
-                f"checking {row['answers']:,} answers: {row['claims']}",
-                f"{row['result']}, {row['cpu s']:.1f} CPU-s, {row['peak GB']:.1f} GB",
-            )
-            for row in tables("checker")["Verification"]
-        ]
+    parts = {
+        "float32": _float32,
+        "text": _text,
+        "checker": _checker,
+        "approximate": _approximate,
+        "rates": _rates,
+        "trained": _trained,
+    }
+    for name, part in parts.items():
+        rows += part() if (RESULTS / f"{name}.json").exists() else []
     return "| measured | |\n|---|---|\n" + "".join(f"| {a} | {b} |\n" for a, b in rows)
 
 
-def _float32() -> list[tuple[str, str]]:
-    if not (RESULTS / "float32.json").exists():
-        return []
+def _float32() -> list[Figure]:
     built = tables("float32")["float32 at 1.6 million answers"]
     dense = {row["data"]: row for row in tables("float32")["the dense networks"]}
     checked = {row["data"]: row for row in tables("float32")["the checker"]}
@@ -88,9 +88,7 @@ def _float32() -> list[tuple[str, str]]:
     return rows
 
 
-def _text() -> list[tuple[str, str]]:
-    if not (RESULTS / "text.json").exists():
-        return []
+def _text() -> list[Figure]:
     row = tables("text")["Python's language reference, windows of 128 bytes"][0]
     return [
         (
@@ -98,6 +96,56 @@ def _text() -> list[tuple[str, str]]:
             f"{row['right']:,} of {row['deterministic windows']:,}, {row['build s']:.1f} s, "
             f"{row['bytes/s recited']:,.0f} bytes/s, {row['verdict']}",
         )
+    ]
+
+
+def _checker() -> list[Figure]:
+    return [
+        (
+            f"checking {row['answers']:,} answers: {row['claims']}",
+            f"{row['result']}, {row['cpu s']:.1f} CPU-s, {row['peak GB']:.1f} GB",
+        )
+        for row in tables("checker")["Verification"]
+    ]
+
+
+def _approximate() -> list[Figure]:
+    asked, zoo = tables("approximate").values()
+    built = [row for row in (*asked, *zoo) if "proved bound" in row]
+    smallest: dict[tuple[object, ...], Any] = {}
+    for row in sorted((row for row in asked if row["kept"] == "yes"), key=lambda row: row["parameters"]):
+        smallest.setdefault((row["target"], row["n"], row["tolerance"]), row)
+    found = [
+        (
+            f"`{target}` of {n} tokens to {tolerance} ({row['construction']}): proved, measured, parameters, time",
+            f"{row['proved bound']:.3g}, {row['measured']:.2g}, {row['parameters']:,}, "
+            f"{row['build and proof s']:.1f} s",
+        )
+        for (target, n, tolerance), row in smallest.items()
+    ]
+    broken, worst = sum(r["kept"].startswith("broken") for r in built), max(r["measured / bound"] for r in built)
+    tried = f"{len(built)} models of functions, each tried at 10^6 inputs and by hill climbing: bounds broken"
+    return [*found, (tried, f"{broken}; measured at most {worst:.2f} of the bound")]
+
+
+def _rates() -> list[Figure]:
+    fits = next(iter(tables("rates").values()))
+    away = {name: max(abs(row[name]) for row in fits) for name in fits[0] if name.startswith("deviation")}
+    measured, proved = away.values()
+    name = f"slope of error against cells, {len(fits)} settings: largest deviation from theory, measured and proved"
+    return [(name, f"{measured:.0f}%, {proved:.0f}%")]
+
+
+def _trained() -> list[Figure]:
+    ((title, rows),) = tables("trained").items()
+    seconds = title.split(", ")[-1].split()[0]
+    return [
+        (
+            f"`{row['target']}` of 3 tokens, {row['model']}: largest and mean error, parameters",
+            f"{row['largest error']:.2g}, {row['mean error']:.2g}, {row['parameters']:,}"
+            + (f" ({seconds} CPU-s of Adam)" if row["steps"] else f" ({row['CPU s']:.0f} CPU-s, no training)"),
+        )
+        for row in rows
     ]
 
 
