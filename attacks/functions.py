@@ -121,3 +121,6 @@ def _hats() -> Iterator[Counterexample]:
     model["attention.W_O"][0, 0, 0] = 2.0**127
     b = everywhere(model, "float32", "float32", constant(0), 3.5, 1)
     yield Counterexample("a channel that nobody reads", "it overflows, and zero times infinity is NaN", b)
+    model = interpolator(np.full(5, 2.0**110), "float32", 2.0**20, 2.0**20)
+    b = everywhere(model, "float32", "float32", constant(2.0**130), 3.5, 2.0**115)
+    yield Counterexample("answers that overflow", "a hat of 2^20 times 2^110 is infinite in float32", b)

@@ -111,6 +111,7 @@ MUTANTS = {
     "a bad vertex of the last simplex": [("hats.py", "break  # the other", "return worst  # the other")],
     "a subnormal scale": [("hats.py", "small * (2 + scale + largest)", "small * (2 + scale)")],
     "a channel that nobody reads": [("hats.py", "if not 4 * n * (", "if False and not 4 * n * (")],
+    "answers that overflow": [("hats.py", " and 4 * size < A.big", "")],
 }
 
 
