@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from attacks.bundle import Bundle
-from attacks.counterexamples import Counterexample, Tensors, bundle
+from attacks.counterexamples import IDENTITY, Counterexample, Tensors, bundle
 
 #: A readout that answers 0, whatever it reads; its first layer is to be given.
 SILENT: Tensors = {
@@ -69,7 +69,7 @@ def everywhere(model: Tensors, dtype: str, arith: str, target: Any, high: float,
 
 
 def false_claims() -> Iterator[Counterexample]:
-    for make in (_means, _cancelling, _hats):
+    for make in (_means, _read, _cancelling, _hats):
         yield from make()
 
 
@@ -96,6 +96,25 @@ def _means() -> Iterator[Counterexample]:
     b = bundle("float64", model, [[[0]]], [0, 0], claim)
     b.data["answers"] = np.zeros((1, 2))
     yield Counterexample("an answer of many small terms", "it is more than 1 + 2^-37 everywhere", b)
+
+
+def _read() -> Iterator[Counterexample]:
+    """Tokens are real numbers; whatever is computed from them is a float32."""
+    r = 1.5 * 2.0**-24
+    claim = about(
+        "sup_error", "float32", constant(1), bound=r * (1 + 2.0**-20), radius=r, low=0.5, high=1.5, measure=1
+    )
+    b = bundle("float32", COPY | IDENTITY, [[[1]]], [1], claim)
+    yield Counterexample("a token between two numbers", "1 + 1.25 2^-24 is read as 1 + 2^-23", b)
+    added = float(np.float32(0.49 * 2.0**-23))
+    model = {"embedding.lift": [[1, 0]], "embedding.positions": [[0, 1]], "attention.W_V": [[[0], [1]]]}
+    model |= {"attention.W_O": [[[added, 0]]], "readout.0.weight": [[1], [0]], "readout.0.bias": [0]}
+    lines = [["x", 0, 0], ["const", added.hex()], ["add", 0, 1]]
+    target = constant(0) | {"lines": lines, "outputs": [2]}
+    claim = about("sup_error_everywhere", "float32", target, bound=1.2 * 2.0**-24, low=1, high=1 + 2.0**-10)
+    b = bundle("float32", model | IDENTITY, [[[1]]], [1], claim)
+    why = "1 + 0.49 2^-23 is read as 1, and 1 + 0.49 2^-23 computed as 1 once more"
+    yield Counterexample("a token that is rounded twice", why, b)
 
 
 def _cancelling() -> Iterator[Counterexample]:

@@ -106,6 +106,10 @@ MUTANTS = {
     "overflow between cells": [("functions.py", "claim.arith.u > 0 and overflows(", "False and overflows(")],
     "cells that are not stored": [("functions.py", "if count == len(centres) ** (n * d):", "if True:")],
     "an answer of many small terms": [("functions.py", " + 2 * gamma(terms, U)", "")],
+    "a token between two numbers": [("network.py", "around(x, radius, A)", "Ball(x, np.full_like(x, radius))")],
+    "a token that is rounded twice": [
+        ("rounding.py", "(np.abs(x.m) + x.r) * (A.u * UP) + A.tiny)", "np.zeros_like(x.m))")
+    ],
     "answers that cancel": [SIZE],
     "values that the checker rounds": [SIZE],
     "a bad vertex of the last simplex": [("hats.py", "break  # the other", "return worst  # the other")],
