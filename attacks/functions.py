@@ -115,6 +115,12 @@ def _read() -> Iterator[Counterexample]:
     b = bundle("float32", model | IDENTITY, [[[1]]], [1], claim)
     why = "1 + 0.49 2^-23 is read as 1, and 1 + 0.49 2^-23 computed as 1 once more"
     yield Counterexample("a token that is rounded twice", why, b)
+    far, model = 2.0**130, {"embedding.lift": [[0]]} | COPY | IDENTITY
+    why = "2^130 is read as infinity, and zero times infinity is NaN"
+    claim = about("sup_error_everywhere", "float32", constant(0), bound=2.0**10, low=-far, high=far)
+    yield Counterexample("tokens that overflow", why, bundle("float32", model, [[[0]]], [0], claim))
+    claim = about("sup_error", "float32", constant(0), bound=1, radius=far, low=-far, high=far, measure=0)
+    yield Counterexample("a cell that overflows", why, bundle("float32", model, [[[0]]], [0], claim))
 
 
 def _cancelling() -> Iterator[Counterexample]:

@@ -66,22 +66,6 @@ def exact(x: Array) -> Ball:
     return Ball(m, np.zeros_like(m))
 
 
-def around(x: Array, radius: float, A: Arithmetic) -> Ball:
-    """Encloses the real numbers within ``radius`` of x, and what the arithmetic rounds each of them to.
-
-    Rounding is monotone: between two numbers of the format it stays between them. Sums s = x + y are exact where
-    both s - x and s - y give back the other term, one of which is computed without rounding.
-    """
-    r = np.full_like(x, radius)
-    if A.u == 0 or radius == 0:
-        return Ball(x, r)
-    between = np.ones(x.shape, bool)
-    for y in (radius, -radius):
-        s = x + y
-        between &= (s - x == y) & (s - y == x) & ((s.astype(np.float32) == s) | (A.u <= U))
-    return Ball(x, np.where(between, r, (r + (np.abs(x) + r) * A.u) * UP + A.tiny))
-
-
 def joined(balls: list[Ball], axis: int = 1) -> Ball:
     return Ball(np.concatenate([ball.m for ball in balls], axis), np.concatenate([ball.r for ball in balls], axis))
 
@@ -97,6 +81,23 @@ def guarded(r: Array, size: Array, A: Arithmetic) -> Array:
     if size.max() * UP < A.big and r.max() < np.inf:
         return r
     return np.where((size * UP < A.big) & (r < np.inf), r, np.inf)
+
+
+def around(x: Array, radius: float, A: Arithmetic) -> Ball:
+    """Encloses the real numbers within ``radius`` of x, and what the arithmetic rounds each of them to.
+
+    Rounding is monotone: between two numbers of the format it stays between them. Sums s = x + y are exact where
+    both s - x and s - y give back the other term, one of which is computed without rounding.
+    """
+    r = np.full_like(x, radius)
+    if A.u == 0 or radius == 0:
+        return Ball(x, r)
+    between = np.ones(x.shape, bool)
+    for y in (radius, -radius):
+        s = x + y
+        between &= (s - x == y) & (s - y == x) & ((s.astype(np.float32) == s) | (A.u <= U))
+    size = np.abs(x) + r
+    return Ball(x, guarded(np.where(between, r, (r + size * A.u) * UP + A.tiny), size, A))
 
 
 def product(a: Array, b: Array) -> Array:

@@ -221,6 +221,7 @@ def check_around(kernel) -> None:
                     assert abs(z - Fraction(float(x[0]))) <= Fraction(float(ball.r[0])), (A.name, x, radius)
     assert kept > 100
     assert kernel.around(x, 0.3, kernel.REAL).r.tolist() == [0.3]
+    assert np.isinf(kernel.around(x, kernel.FLOAT32.big, kernel.FLOAT32).r).all()
 
 
 def check_overflow_and_nan(kernel, A) -> None:

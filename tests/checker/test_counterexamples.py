@@ -108,7 +108,13 @@ MUTANTS = {
     "an answer of many small terms": [("functions.py", " + 2 * gamma(terms, U)", "")],
     "a token between two numbers": [("network.py", "around(x, radius, A)", "Ball(x, np.full_like(x, radius))")],
     "a token that is rounded twice": [
-        ("rounding.py", "(np.abs(x.m) + x.r) * (A.u * UP) + A.tiny)", "np.zeros_like(x.m))")
+        ("rounding.py", "guarded(size * (A.u * UP) + A.tiny, size, A)", "np.zeros_like(x.m)")
+    ],
+    "tokens that overflow": [
+        ("rounding.py", "guarded(size * (A.u * UP) + A.tiny, size, A)", "size * (A.u * UP) + A.tiny")
+    ],
+    "a cell that overflows": [
+        ("kernel.py", "Ball(x, guarded(np.where(between,", "Ball(x, (lambda r, *_: r)(np.where(between,")
     ],
     "answers that cancel": [SIZE],
     "values that the checker rounds": [SIZE],
