@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from attacks.bundle import Bundle
-from attacks.counterexamples import Counterexample, Tensors, bundle
+from attacks.counterexamples import IDENTITY, Counterexample, Tensors, bundle
 
 #: A readout that answers 0, whatever it reads; its first layer is to be given.
 SILENT: Tensors = {
@@ -69,7 +69,7 @@ def everywhere(model: Tensors, dtype: str, arith: str, target: Any, high: float,
 
 
 def false_claims() -> Iterator[Counterexample]:
-    for make in (_means, _cancelling, _hats):
+    for make in (_means, _read, _cancelling, _hats):
         yield from make()
 
 
@@ -98,6 +98,31 @@ def _means() -> Iterator[Counterexample]:
     yield Counterexample("an answer of many small terms", "it is more than 1 + 2^-37 everywhere", b)
 
 
+def _read() -> Iterator[Counterexample]:
+    """Tokens are real numbers; whatever is computed from them is a float32."""
+    r = 1.5 * 2.0**-24
+    claim = about(
+        "sup_error", "float32", constant(1), bound=r * (1 + 2.0**-20), radius=r, low=0.5, high=1.5, measure=1
+    )
+    b = bundle("float32", COPY | IDENTITY, [[[1]]], [1], claim)
+    yield Counterexample("a token between two numbers", "1 + 1.25 2^-24 is read as 1 + 2^-23", b)
+    added = float(np.float32(0.49 * 2.0**-23))
+    model = {"embedding.lift": [[1, 0]], "embedding.positions": [[0, 1]], "attention.W_V": [[[0], [1]]]}
+    model |= {"attention.W_O": [[[added, 0]]], "readout.0.weight": [[1], [0]], "readout.0.bias": [0]}
+    lines = [["x", 0, 0], ["const", added.hex()], ["add", 0, 1]]
+    target = constant(0) | {"lines": lines, "outputs": [2]}
+    claim = about("sup_error_everywhere", "float32", target, bound=1.2 * 2.0**-24, low=1, high=1 + 2.0**-10)
+    b = bundle("float32", model | IDENTITY, [[[1]]], [1], claim)
+    why = "1 + 0.49 2^-23 is read as 1, and 1 + 0.49 2^-23 computed as 1 once more"
+    yield Counterexample("a token that is rounded twice", why, b)
+    far, model = 2.0**130, {"embedding.lift": [[0]]} | COPY | IDENTITY
+    why = "2^130 is read as infinity, and zero times infinity is NaN"
+    claim = about("sup_error_everywhere", "float32", constant(0), bound=2.0**10, low=-far, high=far)
+    yield Counterexample("tokens that overflow", why, bundle("float32", model, [[[0]]], [0], claim))
+    claim = about("sup_error", "float32", constant(0), bound=1, radius=far, low=-far, high=far, measure=0)
+    yield Counterexample("a cell that overflows", why, bundle("float32", model, [[[0]]], [0], claim))
+
+
 def _cancelling() -> Iterator[Counterexample]:
     """Hats whose values W H + b are 0, as the difference of large numbers."""
     W = float(np.float32(1234567.0))
@@ -121,3 +146,6 @@ def _hats() -> Iterator[Counterexample]:
     model["attention.W_O"][0, 0, 0] = 2.0**127
     b = everywhere(model, "float32", "float32", constant(0), 3.5, 1)
     yield Counterexample("a channel that nobody reads", "it overflows, and zero times infinity is NaN", b)
+    model = interpolator(np.full(5, 2.0**110), "float32", 2.0**20, 2.0**20)
+    b = everywhere(model, "float32", "float32", constant(2.0**130), 3.5, 2.0**115)
+    yield Counterexample("answers that overflow", "a hat of 2^20 times 2^110 is infinite in float32", b)

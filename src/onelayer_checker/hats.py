@@ -192,7 +192,7 @@ def rounding(hats: Hats, gathered: Gather, A: Arithmetic) -> float:
     steep = sum(float(np.abs(np.diff(F, axis=i)).max()) for i in range(m)) / hats.H
     near = 3.0**m
     one = (4.2 * (m + 3) + 3.1 * (2 * m + 3)) * 1.1 * A.u
-    if not near * one < 0.25:  # all hats together might open a gate
+    if not (near * one < 0.25 and 4 * size < A.big):  # all hats together might open a gate, or overflow
         return np.inf
     total = steep * gathered.error + near * one * 2 * size + float(gamma(near + 8, A.u)) * 4 * size
     return total * UP + 2.0**-40 * size + 1024 * near * (A.tiny + TINY) * (1 + gathered.scale) * (1 + size)

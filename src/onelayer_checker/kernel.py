@@ -83,6 +83,23 @@ def guarded(r: Array, size: Array, A: Arithmetic) -> Array:
     return np.where((size * UP < A.big) & (r < np.inf), r, np.inf)
 
 
+def around(x: Array, radius: float, A: Arithmetic) -> Ball:
+    """Encloses the real numbers within ``radius`` of x, and what the arithmetic rounds each of them to.
+
+    Rounding is monotone: between two numbers of the format it stays between them. Sums s = x + y are exact where
+    both s - x and s - y give back the other term, one of which is computed without rounding.
+    """
+    r = np.full_like(x, radius)
+    if A.u == 0 or radius == 0:
+        return Ball(x, r)
+    between = np.ones(x.shape, bool)
+    for y in (radius, -radius):
+        s = x + y
+        between &= (s - x == y) & (s - y == x) & ((s.astype(np.float32) == s) | (A.u <= U))
+    size = np.abs(x) + r
+    return Ball(x, guarded(np.where(between, r, (r + size * A.u) * UP + A.tiny), size, A))
+
+
 def product(a: Array, b: Array) -> Array:
     """The matrix product; by broadcasting where few columns meet few rows, which is much faster."""
     k = b.shape[-2]

@@ -9,7 +9,7 @@ import numpy as np
 
 from onelayer_checker.exactness import add_numbers
 from onelayer_checker.files import Malformed
-from onelayer_checker.kernel import Arithmetic, Array, Ball, add, dot, exact, joined, linear, relu, softmax
+from onelayer_checker.kernel import Arithmetic, Array, Ball, add, around, dot, exact, joined, linear, relu, softmax
 from onelayer_checker.layers import Layer
 from onelayer_checker.stack import Stack
 
@@ -68,7 +68,7 @@ class Network:
             h = exact(T["embedding.table"][tokens].reshape(tokens.size, -1))
         else:
             x = tokens.reshape(-1, tokens.shape[2]).astype(np.float64)
-            h = Ball(x, np.full_like(x, radius))
+            h = around(x, radius, A)
             if "embedding.lift" in T:
                 h = linear(h, T["embedding.lift"], T.get("embedding.bias", 0.0), A)  # perhaps inside the sum
         if "embedding.bias" in T and "embedding.table" in T:

@@ -27,6 +27,7 @@ from onelayer_checker.kernel import (
     dot,
     exact,
     gamma,
+    guarded,
     linear,
     relu,
     softmax,
@@ -100,7 +101,8 @@ def largest_rounding(network: Network, centre: Array, radius: Array, A: Arithmet
     """At least |T_A(x) - T(x)| [B] for inputs x of boxes [B, n, d], and every value T_A(x) that A allows."""
     T, (B, n, d) = network.tensors, centre.shape
     x = Ball(centre.reshape(B * n, d), radius.reshape(B * n, d))
-    h = Value(x, np.zeros_like(x.m))
+    size = np.abs(x.m) + x.r  # of tokens, which are real numbers, rounded where they are read
+    h = Value(x, guarded(size * (A.u * UP) + A.tiny, size, A))
     if "embedding.lift" in T:
         h = affine(h, T["embedding.lift"], T.get("embedding.bias", 0.0), A)
     if "embedding.positions" in T:

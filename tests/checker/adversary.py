@@ -197,6 +197,33 @@ def check_copies_and_zeros(kernel) -> None:
     assert kernel.relu(kernel.Ball(np.array([-3.0]), np.array([2.0]))).r.tolist() == [0.0]
 
 
+def nearest(y: Fraction, dtype) -> Fraction:
+    near = dtype(float(y))
+    ends = (np.nextafter(near, dtype(-np.inf)), near, np.nextafter(near, dtype(np.inf)))
+    return min((Fraction(float(z)) for z in ends), key=lambda z: abs(z - y))
+
+
+def check_around(kernel) -> None:
+    """Real numbers near a number, and the numbers of the format nearest to them, are in the ball."""
+    rng, kept = np.random.default_rng(7), 0
+    for A, dtype in ((kernel.FLOAT32, np.float32), (kernel.FLOAT64, np.float64)):
+        for _ in range(400):
+            k = int(rng.integers(-2, 3))
+            size = 2.0 ** (k if rng.random() < 0.5 else rng.integers(-60, 2))
+            radius = float(rng.choice([1.0, 1.5, 0.3, 1 + A.u, 1 + 3 * A.u, 2.0**-9]) * size)
+            x = np.full(1, dtype(rng.choice([1.0, -1.5, 1.5, 0.1, 2.0**-30, 0.0]) * 2.0**k), np.float64)
+            ball = kernel.around(x, radius, A)
+            kept += ball.r[0] == radius
+            assert ball.r[0] <= (radius + 2 * A.u * (abs(x[0]) + radius)) * (1 + 1e-9) + A.tiny
+            for t in (-1, 1, Fraction(int(rng.integers(-(2**40), 2**40)), 2**40)):
+                y = Fraction(float(x[0])) + Fraction(radius) * t
+                for z in (y, nearest(y, dtype)):
+                    assert abs(z - Fraction(float(x[0]))) <= Fraction(float(ball.r[0])), (A.name, x, radius)
+    assert kept > 100
+    assert kernel.around(x, 0.3, kernel.REAL).r.tolist() == [0.3]
+    assert np.isinf(kernel.around(x, kernel.FLOAT32.big, kernel.FLOAT32).r).all()
+
+
 def check_overflow_and_nan(kernel, A) -> None:
     huge = kernel.exact(np.array([[A.big, A.big]]))
     half = kernel.exact(np.full((2, 1), 0.75))

@@ -106,11 +106,22 @@ MUTANTS = {
     "overflow between cells": [("functions.py", "claim.arith.u > 0 and overflows(", "False and overflows(")],
     "cells that are not stored": [("functions.py", "if count == len(centres) ** (n * d):", "if True:")],
     "an answer of many small terms": [("functions.py", " + 2 * gamma(terms, U)", "")],
+    "a token between two numbers": [("network.py", "around(x, radius, A)", "Ball(x, np.full_like(x, radius))")],
+    "a token that is rounded twice": [
+        ("rounding.py", "guarded(size * (A.u * UP) + A.tiny, size, A)", "np.zeros_like(x.m)")
+    ],
+    "tokens that overflow": [
+        ("rounding.py", "guarded(size * (A.u * UP) + A.tiny, size, A)", "size * (A.u * UP) + A.tiny")
+    ],
+    "a cell that overflows": [
+        ("kernel.py", "Ball(x, guarded(np.where(between,", "Ball(x, (lambda r, *_: r)(np.where(between,")
+    ],
     "answers that cancel": [SIZE],
     "values that the checker rounds": [SIZE],
     "a bad vertex of the last simplex": [("hats.py", "break  # the other", "return worst  # the other")],
     "a subnormal scale": [("hats.py", "small * (2 + scale + largest)", "small * (2 + scale)")],
     "a channel that nobody reads": [("hats.py", "if not 4 * n * (", "if False and not 4 * n * (")],
+    "answers that overflow": [("hats.py", " and 4 * size < A.big", "")],
 }
 
 

@@ -106,6 +106,14 @@ MUTANTS = [
     ("exp: far below is not looked for", "if not t.min(initial=0.0) >= -700.0:", "if False:"),
     ("linear: huge operands are taken for calm", "calm = (n * reach", "calm = True or (n * reach"),
     ("overflow is not seen", "np.where((size * UP < A.big) & (r < np.inf), r, np.inf)", "r"),
+    ("tokens: nothing is rounded", "(r + size * A.u) * UP + A.tiny", "r"),
+    ("tokens: the radius is not rounded", "(r + size * A.u) * UP", "(r + 0.5 * np.abs(x) * A.u) * UP"),
+    ("tokens: one end decides", "for y in (radius, -radius):", "for y in (radius,):"),
+    ("tokens: short radii are not added", "(s - x == y) & (s - y == x)", "(s - y == x)"),
+    ("tokens: short tokens are not added", "(s - x == y) & (s - y == x)", "(s - x == y)"),
+    ("tokens: every float64 is a float32", "((s.astype(np.float32) == s) | (A.u <= U))", "(s == s)"),
+    ("tokens: ends are always numbers", "between &= (s - x == y)", "between |= (s - x == y)"),
+    ("tokens: none overflows", "A.u) * UP + A.tiny), size, A)", "A.u) * UP + A.tiny), 0 * size, A)"),
     ("gamma: half", "x * (1 + 2 * x) * UP", "x * 0.5"),
 ]
 
@@ -116,6 +124,7 @@ def checks(kernel):
     for check in (
         adversary.check_the_order_attack,
         adversary.check_copies_and_zeros,
+        adversary.check_around,
         adversary.check_monotone,
         adversary_softmax.check_exp,
     ):
