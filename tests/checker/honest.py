@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import types
 from functools import cache
@@ -17,9 +16,9 @@ from onelayer_checker.claims import Judge, read_claim
 from onelayer_checker.data import read_data
 from onelayer_checker.files import Malformed
 from onelayer_checker.network import build
-from tests.checker import dense
+from tests.checker import dense, mutants
 
-SOURCES = {module: Path(module.__file__).read_text() for module in (functions, hats)}
+SOURCES = {name: Path(module.__file__).read_text() for name, module in (("hats", hats), ("functions", functions))}
 FINEST = "BLOCK, MOST, FINEST = 1 << 14, 1 << 22, 1 << 8"
 #: Instead of branch and bound, which would look long at what is not hats.
 NO_SEARCH = types.SimpleNamespace(judge=lambda *_: ("undecided", "not hats", np.inf))
@@ -57,20 +56,19 @@ def judged(b: Bundle) -> list[str]:
 
 def broken(monkeypatch, module: types.ModuleType, old: str, new: str) -> types.ModuleType:
     """Let claims be judged by modules of which one has a line replaced; and look less closely, which is quicker."""
-    parts = {m: text.replace(old, new) if m is module else text for m, text in SOURCES.items()}
+    part = module.__name__.split(".")[1]
+    sources = {**SOURCES, part: SOURCES[part].replace(old, new)}
     imported = "from onelayer_checker import branch, hats"
-    assert imported in parts[functions]
-    parts[functions] = parts[functions].replace(imported, "import mutant_hats as hats")
-    assert FINEST in parts[hats]
-    parts[hats] = parts[hats].replace(FINEST, FINEST[:-1] + "4")
-    for original in (hats, functions):
-        mutant = types.ModuleType(f"mutant_{original.__name__.split('.')[1]}")
-        monkeypatch.setitem(sys.modules, mutant.__name__, mutant)  # dataclasses look their module up
-        exec(compile(parts[original], f"<{old[:40]}>", "exec"), mutant.__dict__)
-    sys.modules["mutant_functions"].branch = NO_SEARCH
-    monkeypatch.setattr(claims, "functions", sys.modules["mutant_functions"])
-    monkeypatch.setattr(claims, "read_target", sys.modules["mutant_functions"].read_target)
-    return sys.modules[f"mutant_{module.__name__.split('.')[1]}"]
+    assert imported in sources["functions"]
+    sources["functions"] = sources["functions"].replace(imported, "import mutant_hats as hats")
+    assert FINEST in sources["hats"]
+    sources["hats"] = sources["hats"].replace(FINEST, FINEST[:-1] + "4")
+    made = mutants.installed(monkeypatch, sources, old[:40])
+    made.functions.branch = NO_SEARCH
+    monkeypatch.setattr(claims, "functions", made.functions)
+    monkeypatch.setattr(claims, "read_target", made.functions.read_target)
+    mutant: types.ModuleType = getattr(made, part)
+    return mutant
 
 
 def numbers(claim) -> dict[str, float]:

@@ -302,7 +302,7 @@ MUTANTS = [
 
 
 def test_mutants_are_of_this_code() -> None:
-    assert [old for _, old, _ in MUTANTS if honest.SOURCES[functions].count(old) != 1] == []
+    assert [old for _, old, _ in MUTANTS if honest.SOURCES["functions"].count(old) != 1] == []
 
 
 def test_what_is_expected_holds(monkeypatch) -> None:

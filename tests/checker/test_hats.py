@@ -269,8 +269,8 @@ MUTANTS = [
 
 
 def test_mutants_are_of_this_code() -> None:
-    assert all(honest.SOURCES[hats].count(old) == 1 for _, old, _ in MUTANTS), [
-        old for _, old, _ in MUTANTS if honest.SOURCES[hats].count(old) != 1
+    assert all(honest.SOURCES["hats"].count(old) == 1 for _, old, _ in MUTANTS), [
+        old for _, old, _ in MUTANTS if honest.SOURCES["hats"].count(old) != 1
     ]
 
 
