@@ -89,13 +89,14 @@ def _float32() -> list[Figure]:
 
 
 def _text() -> list[Figure]:
-    row = tables("text")["Python's language reference, windows of 128 bytes"][0]
+    (row,), (chapter,) = tables("text").values()
     return [
         (
-            f"Python's reference, {row['bytes']:,} bytes by heart: windows right, build, recital, certificate",
+            f"Python's reference, {row['bytes']:,} bytes by heart: windows right, build, recital",
             f"{row['right']:,} of {row['deterministic windows']:,}, {row['build s']:.1f} s, "
-            f"{row['bytes/s recited']:,.0f} bytes/s, {row['verdict']}",
-        )
+            f"{row['bytes/s recited']:,.0f} bytes/s",
+        ),
+        (f"its first {chapter['bytes']:,} bytes: every window, in any order", str(chapter["verdict"])),
     ]
 
 
