@@ -13,56 +13,12 @@ from functools import partial
 import numpy as np
 
 from onelayer.model.forward import apply_layer, apply_stack
+from onelayer.model.line import Cells
 from onelayer.model.tails import TABLES, retrieval_tail, same, table_tail
 from onelayer.model.weights import Array, Grouped, Layer, Linear
 
 #: Answers [T, q] for coordinates [T, c], and for which tokens they are those of the dense layers.
 Answer = Callable[[Array], tuple[Array, Array]]
-
-
-@dataclass(frozen=True)
-class Cells:
-    """Cells of one coordinate, from left to right: unit 0 switches a cell off to its right, unit 1 to its left."""
-
-    coordinate: int
-    weight: Array  # [K, 2]
-    bias: Array
-    ends: Array  # [K - 1] where unit 0 of a cell begins to act, in float64
-
-    @staticmethod
-    def of(weight: Array, bias: Array) -> Cells | None:
-        """From units [coordinates, K, 2]; trailing cells may be off for good (bias 1, no weight)."""
-        used = np.flatnonzero(weight.any(axis=(1, 2)))
-        if len(used) > 1 or (len(used) == 0 and len(weight) == 0):
-            return None
-        i = int(used[0]) if used.size else 0
-        w, b = weight[i], bias
-        dead = (w == 0).all(axis=1) & (b == 1).all(axis=1)
-        K = len(w) - int(dead.sum())
-        if (
-            K < 1
-            or dead[:K].any()
-            or (w[: K - 1, 0] <= 0).any()
-            or (w[1:K, 1] >= 0).any()
-            or w[K - 1, 0]
-            or w[0, 1]
-        ):
-            return None
-        if b[K - 1, 0] > 0 or b[0, 1] > 0:
-            return None
-        ends = -b[: K - 1, 0].astype(np.float64) / w[: K - 1, 0]
-        return None if (np.diff(ends) < 0).any() else Cells(i, w[:K], b[:K], ends)
-
-    def find(self, t: Array) -> tuple[Array, Array]:
-        """The cell of each token of t [T, coordinates], and whether the dense units would say just that."""
-        z = t[:, self.coordinate]
-        j = np.searchsorted(self.ends, z)
-        w, b, last = self.weight, self.bias, len(self.weight) - 1
-        sure = (z * w[j, 0] + b[j, 0] <= 0) & (z * w[j, 1] + b[j, 1] <= 0)
-        after, before = np.minimum(j + 1, last), np.maximum(j - 1, 0)
-        sure &= (j == last) | (z * w[after, 1] + b[after, 1] >= 1)
-        sure &= (j == 0) | (z * w[before, 0] + b[before, 0] >= 1)
-        return j, sure
 
 
 @dataclass(frozen=True)
@@ -84,7 +40,7 @@ class RetrievalSearch:
             for row, column, entries in zip(self.rows, self.columns, self.entries, strict=True):
                 (r, a), (c, b) = row.find(t), column.find(t)
                 sure &= a & b
-                total += entries[r, c]
+                total += entries.ravel().take(r * entries.shape[1] + c)
             total -= self.C * ((total >= self.C).astype(t.dtype) + (total >= 2 * self.C))
             return total[:, None], sure
 
@@ -177,7 +133,7 @@ def find_retrieval(layers: tuple[Layer, ...]) -> RetrievalSearch | None:
         columns = tuple(Cells.of(weight[:, k, R:], bias[k, R:]) for k in range(TABLES))
         if None in rows or None in columns or not 0 <= emit.weight[:, :R].min() <= emit.weight[:, :R].max() < wall:
             return None
-        entries = tuple(emit.weight[k, :R] for k in range(TABLES))
+        entries = tuple(np.ascontiguousarray(emit.weight[k, :R]) for k in range(TABLES))
         return RetrievalSearch(layers, layers[:at], rows, columns, entries, C, layers[at + 6 :])  # type: ignore[arg-type]
     return None
 

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from onelayer.model.cells import Cells, find_retrieval
+from onelayer.model.cells import find_retrieval
 from onelayer.model.fast import find_plateaus
 from onelayer.model.forward import Rows, apply_stack, over_threads
+from onelayer.model.line import Cells
 from onelayer.model.weights import Array, Attention, Linear, Transformer
 
 #: Windows whose sums are accumulated at a time: they stay in a core's cache.
