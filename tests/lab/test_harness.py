@@ -231,3 +231,14 @@ def test_same_rows_for_the_same_seed(name: str, tmp_path) -> None:
         Store(tmp_path, name, "quick").write(case, 1, rows, 0.0)
     seen = Store(tmp_path, name, "quick").rows(list(first.values()), 2)
     assert all(row["seed"] == 1 for row in seen)
+
+
+@pytest.mark.usefixtures("toy")
+def test_no_process_and_damaged_rows_are_refused_by_name(tmp_path) -> None:
+    with pytest.raises(HypothesisError, match="at least one process"):
+        lab.run("toy", seeds=1, results=tmp_path, jobs=0)
+    lab.run("toy", seeds=1, results=tmp_path, jobs=1)
+    damaged = next((tmp_path / "toy" / "quick").iterdir())
+    damaged.write_bytes(damaged.read_bytes()[:50])
+    with pytest.raises(HypothesisError, match=f"{damaged.name} is damaged.*Delete it"):
+        lab.run("toy", seeds=1, results=tmp_path, jobs=1)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from onelayer.approximation import interpolation, smooth, staircase
+from onelayer.approximation.measure import largest_error
 from onelayer.approximation.model import Approximation
 from onelayer.approximation.plan import Built, Plan, Request
 from onelayer.approximation.prove import bound_of, prove
@@ -27,6 +28,8 @@ Construction = Literal["auto", "quantise", "published", "continuous", "positiona
 REPAIRS, FINER = 5, 1.15
 #: Numbers in the sequences on which a new model is tried.
 QUICK_NUMBERS = 1 << 17
+#: Relative, of the target's own values: what an error found may exceed a bound by.
+ROUNDING = 1e-9
 
 
 def approximate(
@@ -134,11 +137,12 @@ def _compare(request: Request) -> list[Plan]:
 
 def _out_of_reach(request: Request, compared: list[Plan]) -> HypothesisError:
     best = min(plan.error for plan in compared)
+    coarser = f"a tolerance of about {best:.2g}, for " if np.isfinite(best) else ""
     return HypothesisError(
         "approximate",
         "a tolerance that this machine can reach",
         f"{request.tolerance:g} would take " + "; or ".join(map(str, compared)),
-        f"Ask for a tolerance of about {best:.2g}, for fewer tokens, or for a smaller box.",
+        f"Ask for {coarser}fewer tokens, or for a smaller box.",
     )
 
 
@@ -170,7 +174,18 @@ def _build(request: Request, plans: list[Plan]) -> Approximation:
         box=built.box,
         compared=tuple(plans),
     )
-    return replace(model, measured_error=model.measure(model.samples, request.seed))
+    measured, where = largest_error(model.errors, model.box, model.samples, request.seed)
+    if measured > bound * (1 + ROUNDING):
+        raise _contradiction(model, measured, where)
+    return replace(model, measured_error=measured)
+
+
+def _contradiction(model: Approximation, measured: float, where: Any) -> HypothesisError:
+    """A proof rests on what is assumed of a function: where the model misses its bound, that does not hold."""
+    found = f"at {where.tolist()} the model is off by {measured:.6g}; {model.error_bound:.6g} would follow"
+    assert model.assumes, f"an error above a proved bound: {found}"
+    remedy = "Pass a larger Lipschitz constant, or another kind."
+    return HypothesisError("approximate", f"what it assumes: {model.assumes}", found, remedy)
 
 
 @dataclass(frozen=True)
@@ -201,7 +216,7 @@ def _general(request: Request, plan: Plan, compared: list[Plan]) -> list[Constan
     others = "; ".join(str(other) for other in compared if other.construction != plan.construction)
     return [
         Constant("target", request.target.name, request.target.says),
-        Constant("construction", plan.construction, f"instead of {others}" if others else "asked for"),
+        Constant("construction", plan.construction, f"instead of {others}" if others else "no other was planned"),
         Constant("tolerance", request.tolerance, "asked for"),
         Constant("low", request.low, "of every component of a token"),
         Constant("high", request.high, "of every component of a token"),

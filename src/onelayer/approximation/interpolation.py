@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onelayer.approximation.measure import Box, largest_error
-from onelayer.approximation.plan import Built, Plan, Request, enough_levels, extrapolated
+from onelayer.approximation.plan import Built, Plan, Request, at_most_float, enough_levels, extrapolated
 from onelayer.constructions.approximation import positional
 from onelayer.constructions.approximation.positional import Lattice, at_vertices, interpolate
 
@@ -19,8 +19,10 @@ Array = NDArray[Any]
 MOST_VERTICES, MOST_NUMBERS = 400_000, 1 << 28
 #: A plan looks for the largest error on samples; what is proved may be larger by about this factor.
 SAMPLES, MORE = 1 << 14, 1.15
-#: Measured on two cores: a plan, and the proof for one simplex.
-SECONDS, SECONDS_A_SIMPLEX = 0.5, 4e-4
+#: Measured on two cores: a plan, the proof for one simplex, and for one with a kink through it.
+SECONDS, SECONDS_A_SIMPLEX, SECONDS_A_KINK = 0.5, 4e-4, 7e-5
+#: That one proof may take.
+MOST_SECONDS = 600.0
 
 
 def plan(request: Request) -> Plan:
@@ -40,9 +42,9 @@ def plan(request: Request) -> Plan:
         error,
         cells=lattice.levels**lattice.m,
         parameters=numbers,
-        bytes=24.0 * numbers,
-        seconds=SECONDS + SECONDS_A_SIMPLEX * lattice.levels**lattice.m * math.factorial(lattice.m),
-        reachable=wanted == levels,
+        bytes=24.0 * at_most_float(numbers),
+        seconds=seconds(lattice),
+        reachable=wanted == levels and bool(np.isfinite(error)),
         provable=request.target.program is not None,
     )
 
@@ -91,7 +93,15 @@ def parameters(request: Request, lattice: Lattice) -> int:
 
 def reachable(request: Request, levels: int) -> bool:
     lattice = lattice_of(request, levels)
-    return lattice.count <= MOST_VERTICES and parameters(request, lattice) <= MOST_NUMBERS
+    provable = request.target.program is None or seconds(lattice) <= MOST_SECONDS
+    return lattice.count <= MOST_VERTICES and parameters(request, lattice) <= MOST_NUMBERS and provable
+
+
+def seconds(lattice: Lattice) -> float:
+    """Every cell has m! simplices; the checker halves those where a function is not smooth, in all directions."""
+    simplices = at_most_float(lattice.levels**lattice.m * math.factorial(lattice.m))
+    kinks = at_most_float(5**lattice.m * math.factorial(lattice.m))
+    return SECONDS + max(SECONDS_A_SIMPLEX * simplices, SECONDS_A_KINK * kinks)
 
 
 def predicted_error(request: Request, levels: int) -> float:

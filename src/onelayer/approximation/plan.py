@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from onelayer.approximation.measure import Box
 from onelayer.data.answers import AnswerForm
+from onelayer.errors import HypothesisError
 from onelayer.ledger import Constant
 from onelayer.model import Transformer
 from onelayer.targets import Target
@@ -48,8 +49,9 @@ class Plan:
     size: str = ""  # in words, where it is not a number of cells
 
     def __str__(self) -> str:
-        size = self.size or f"{self.levels} cells a component, {self.cells:,} in all"
-        return f"{self.construction}: {size}, about {self.parameters:,} parameters, {self.memory}, {self.duration}"
+        size = self.size or f"{self.levels:,} cells a component, {counted(self.cells)} in all"
+        numbers = f"{counted(self.parameters)} parameters"
+        return f"{self.construction}: {size}, about {numbers}, {self.memory}, {self.duration}"
 
     @property
     def memory(self) -> str:
@@ -79,21 +81,39 @@ class Built:
     entries: tuple[dict[str, Any], ...] = ()  # claims, without their bounds
 
 
+def at_most_float(count: int) -> float:
+    """A count that may have hundreds of digits."""
+    return float(min(count, 10**300))
+
+
+def counted(count: int) -> str:
+    return f"{count:,}" if count < 10**10 else f"10^{len(str(count)) - 1}"
+
+
 def enough_levels(
     error: Callable[[int], float], allowed: float, reachable: Callable[[int], bool], rate: float
 ) -> tuple[int, float]:
     """About the fewest levels whose error is allowed, and that error, which falls like levels^-rate; or the most
     that can be reached."""
-    too_few, levels, found = 0, 1, error(1)
+    if not reachable(1):
+        return 1, np.inf
+
+    def known(levels: int) -> float:
+        if np.isnan(found := error(levels)):
+            needs, what = "finite values on the box", "samples of the target are not"
+            raise HypothesisError("target", needs, what, "Shrink or move the box.")
+        return found
+
+    too_few, levels, found = 0, 1, known(1)
     while found > allowed:
         wanted = int(levels * min((found / allowed) ** (1 / rate), 4.0) * 1.05)
         too_few, levels = levels, largest(reachable, levels, max(levels + 1, wanted))
         if levels == too_few:
             return levels, found
-        found = error(levels)
+        found = known(levels)
     while levels - too_few > 1 + levels // 32:
         middle = (levels + too_few) // 2
-        if (tried := error(middle)) <= allowed:
+        if (tried := known(middle)) <= allowed:
             levels, found = middle, tried
         else:
             too_few = middle
@@ -101,8 +121,10 @@ def enough_levels(
 
 
 def extrapolated(levels: int, error: float, allowed: float, rate: float) -> int:
-    """How many levels it would take, if the error went on falling at its rate."""
-    return levels if error <= allowed else int(np.ceil(levels * min(error / allowed, 1e9) ** (1 / rate)))
+    """How many levels it would take, if the error went on falling at its rate; one, if not even that was tried."""
+    if error <= allowed or (levels == 1 and np.isinf(error)):
+        return levels
+    return int(np.ceil(levels * min(error / allowed, 1e9) ** (1 / rate)))
 
 
 def largest(holds: Callable[[int], bool], low: int, high: int) -> int:

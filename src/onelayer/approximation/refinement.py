@@ -37,7 +37,7 @@ def refinements(
         except HypothesisError:  # out of reach
             break
         last = time.perf_counter() - started
-    sizes = {size(found): found for found in sorted(built, key=lambda found: found.error_bound)}
+    sizes = {size(found): found for found in sorted(built, key=lambda found: -found.error_bound)}  # the best stays
     return [sizes[key] for key in sorted(sizes)]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onelayer.approximation.measure import Box
-from onelayer.approximation.plan import Built, Plan, Request, enough_levels, extrapolated
+from onelayer.approximation.plan import Built, Plan, Request, at_most_float, enough_levels, extrapolated
 from onelayer.approximation.prove import as_entry
 from onelayer.constructions.approximation import quantise
 from onelayer.constructions.approximation.grid import Grid
@@ -19,12 +19,12 @@ Array = NDArray[Any]
 
 #: Stored values are rounded to multiples of a power of two: about this share of the tolerance.
 VALUE_SHARE = 1 / 32
-#: Sequences of cells whose answers one model may hold: what fits in memory while it is made and proved.
-MOST_ANSWERS = 6_000_000
+#: Tokens of all sequences of cells that one model may hold: what fits in memory while it is made and proved.
+MOST_TOKENS = 6_000_000
 #: Sequences of cells that a plan looks at; a sample stands for more.
 LOOKED_AT = 1 << 16
-#: Measured on two cores: what an answer takes while a model is built and proved.
-BYTES_AN_ANSWER, SECONDS_AN_ANSWER = 600, 5e-5
+#: Measured on two cores: what a token takes while a model is built and proved.
+BYTES_A_TOKEN, SECONDS_A_TOKEN = 600, 5e-5
 
 
 def plan(request: Request, distinct: bool = False) -> Plan:
@@ -33,7 +33,7 @@ def plan(request: Request, distinct: bool = False) -> Plan:
     levels, error = enough_levels(
         lambda levels: predicted_error(request, levels) + step / 2,
         request.tolerance,
-        lambda levels: answers_of(request, levels) <= MOST_ANSWERS,
+        lambda levels: grid_of(request, levels).count * request.target.n <= MOST_TOKENS,
         rate=1,
     )
     wanted = extrapolated(levels, error, request.tolerance, rate=1)
@@ -44,10 +44,10 @@ def plan(request: Request, distinct: bool = False) -> Plan:
         wanted,
         error,
         cells=grid.count,
-        parameters=int(min((7 + q) * answers, 12_000 + (0.5 + q) * answers)) + grid.cells * 4 * (grid.d + 1) ** 2,
-        bytes=float(BYTES_AN_ANSWER * answers),
-        seconds=SECONDS_AN_ANSWER * answers,
-        reachable=wanted == levels,
+        parameters=min((7 + q) * answers, 12_000 + (1 + 2 * q) * answers // 2) + grid.cells * 4 * (grid.d + 1) ** 2,
+        bytes=BYTES_A_TOKEN * at_most_float(grid.count * grid.n),
+        seconds=SECONDS_A_TOKEN * at_most_float(grid.count * grid.n),
+        reachable=wanted == levels and bool(np.isfinite(error)),
         provable=request.target.program is not None or request.target.lipschitz is not None,
     )
 

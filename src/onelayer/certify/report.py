@@ -16,8 +16,8 @@ from onelayer_checker.files import read_folder
 
 COLOURS = {"VERIFIED": "#1b7f3b", "NOT VERIFIED": "#b3261e", "UNKNOWN": "#9a6700", "MALFORMED": "#b3261e"}
 SHOWN = ("mapping", "readout", "rank", "dtype", "distinct", "beta", "gap", "guard", "radius_upper", "parameters")
-OF_FUNCTIONS = ("levels", "cell", "vertices", "sequences", "heads", "value_step")
-NAMED = ("target", "construction", "tolerance")  # shown with their names
+OF_FUNCTIONS = ("levels", "cell", "vertices", "sequences", "value_step")
+NAMED = ("target", "construction", "tolerance", "low", "high", "heads")  # shown with their names
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 3rem auto; padding: 0 1rem; color: #1f2328 }
 h1 { font-size: 1.4rem } h2 { font-size: 1.05rem; margin-top: 2rem }

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from onelayer.approximation import Approximation
-from onelayer.approximation.plan import Plan
+from onelayer.approximation.plan import Plan, counted
 from onelayer.certify.words import at_most
 from onelayer.ledger import show as shown
 from onelayer.targets import ZOO
@@ -89,14 +91,16 @@ def compared(model: Approximation) -> Table:
 
 
 def expected(plan: Plan) -> tuple[str, str, str, str, str]:
-    cells = f"{plan.cells:,}" if plan.cells else "none"
-    return plan.construction, cells, f"{plan.parameters:,}", plan.memory, plan.duration
+    cells = counted(plan.cells) if plan.cells else "none"
+    return plan.construction, cells, counted(plan.parameters), plan.memory, plan.duration
 
 
 def verdict(plan: Plan, model: Approximation) -> str:
     if plan.construction == model.construction:
         return "built"
-    return "" if plan.reachable else f"out of reach; about {plan.error:.2g} is not"
+    if plan.reachable:
+        return ""
+    return f"out of reach; about {plan.error:.2g} is not" if math.isfinite(plan.error) else "out of reach"
 
 
 def zoo(console: Console) -> None:

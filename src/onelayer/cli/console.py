@@ -23,7 +23,7 @@ out, err = Console(), Console(stderr=True)
 Data = Annotated[
     Path, typer.Argument(help="Sequences and answers: .jsonl, .csv, .npz or .parquet.", show_default=False)
 ]
-Model = Annotated[Path, typer.Argument(help="A folder written by `onelayer memorize`.", show_default=False)]
+Model = Annotated[Path, typer.Argument(help="A folder that `onelayer` wrote with --out.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of a table.")]
 Rank = Annotated[int | None, typer.Option(help="Head size; by default the smallest that separates safely.")]
 Dtype = Annotated[

@@ -19,6 +19,8 @@ POINTS, PIXELS, BATCH = 4000, 240, 1 << 16
 IN_A_RAMP = (0.0, 0.3, 0.45, 0.48, 0.5, 0.52, 0.55, 0.7, 1.0)
 #: Of more cells than this along a line or a side, only some in the middle are shown with their errors.
 MOST_CELLS, SHOWN_CELLS = {1: 60, 2: 24}, 12
+#: An error below this share of the bound has a scale of its own.
+FAINT = 0.25
 #: Seconds in which finer and coarser models may be built for a picture.
 SECONDS = 20.0
 
@@ -83,11 +85,13 @@ def panels(figure: Any, model: Approximation) -> None:
     low, high, note = shown_part(model)
     error = largest_in_pixels(model, low, high)
     colours = colormaps["cividis"].with_extremes(over=RED)
-    drawn = show(axes[2], error, low, high, vmin=0.0, vmax=limit(model), cmap=colours)
-    beyond = bool((error > limit(model)).any())
+    top, beyond = limit(model), bool((error > limit(model)).any())
+    seen = float(error.max())
+    faint = 0 < seen < FAINT * top  # shown on the scale of the bound it would be one dark plane
+    drawn = show(axes[2], error, low, high, vmin=0.0, vmax=seen if faint else top, cmap=colours)
     axes[2].set(title="largest error in each pixel", xlabel=f"{names[0]}{note}", ylabel=names[1])
     bar = figure.colorbar(drawn, ax=axes[2], shrink=0.8, pad=0.02, extend="max" if beyond else "neither")
-    bar.set_label(limit_label(model))
+    bar.set_label(f"{limit_label(model)}, {'far above what is seen' if faint else 'the end of the scale'}")
     if beyond:
         where = f" (a share {model.left_out:.2g} of the box is left out)" if model.left_out else ""
         axes[2].set_xlabel(f"{names[0]}{note}\nred: beyond it{where}")
@@ -113,7 +117,8 @@ def sizes(figure: Any, models: list[Approximation]) -> None:
         axis.set_title("more cells are not needed at any tolerance that was tried", fontsize=10)
     for model, *point in zip(models, cells, measured, strict=True):
         text = f"{model.n_parameters:,} parameters"
-        axis.annotate(text, point, (-6, -12), textcoords="offset points", fontsize=8, color=GREY, ha="right")
+        side = "right" if len(models) > 1 else "center"
+        axis.annotate(text, point, (-6, -12), textcoords="offset points", fontsize=8, color=GREY, ha=side)
     axis.margins(0.24, 0.2)
     axis.legend(frameon=False, loc="upper right")
 
@@ -157,11 +162,16 @@ def largest_in_pixels(model: Approximation, low: float, high: float) -> Any:
 
 
 def shown_part(model: Approximation) -> tuple[float, float, str]:
-    """Where errors are shown: everywhere, or in some cells in the middle if there are many."""
+    """Where errors are shown: everywhere, or if there are many cells in some around the worst of a line, or in the
+    middle of a square."""
     cells = int(str(model.ledger.get("levels", 1)))
     if cells <= MOST_CELLS[model.target.n * model.target.d]:
         return model.low, model.high, ""
     width, first = (model.high - model.low) / cells, (cells - SHOWN_CELLS) // 2
+    if model.target.n * model.target.d == 1:
+        x = model.box.admit(np.linspace(model.low, model.high, POINTS))
+        worst = float(x[np.argmax(model.errors(x[:, None, None]))])
+        first = int(np.clip((worst - model.low) / width - SHOWN_CELLS / 2, 0, cells - SHOWN_CELLS))
     low = model.low + first * width
     return low, low + SHOWN_CELLS * width, f" ({SHOWN_CELLS} of {cells} cells a side)"
 

@@ -66,8 +66,10 @@ def _says(outcome: Outcome, table: Table) -> str:
     how = f"Adam, rate {outcome.rate:g}, {outcome.steps:,} steps after trying rates"
     if twin.done:
         time, size = twin.seconds / compiled.seconds, twin.parameters / compiled.parameters
-        cost = f"after {time:,.3g} times the time and with {size:,.2g} times the parameters (measured)"
+        cost = f"after {time:,.3g} times the time and with {size:,.3g} times the parameters (measured)"
         return f"\nThe twin ({how}) knows every answer too, {cost}."
+    if not outcome.steps:
+        return "\nThe twin had no time to train after rates were tried: give it more --seconds."
     lines = [f"\nThe twin ({how}) is wrong at {len(outcome.wrong):,} of {twin.answers:,} places (measured)."]
     if not outcome.merged:
         return "\n".join([*lines, "Its attention keeps their contexts apart: more steps or units may help."])

@@ -40,9 +40,14 @@ def save(
     """Write a bundle. Whatever happens, the folder holds the old bundle, the new one, or nothing at all.
 
     With a certificate, or with data (X, Y) or (X, Y, lengths) to certify, the folder is what `onelayer_checker`
-    reads.
+    reads. A model of a function comes with its own.
     """
-    if certificate is None and data is not None:
+    if hasattr(model, "certificate"):  # of a function: what was proved when it was built
+        if data is not None:
+            needs, found = "no data for a model of a function", "data= was given"
+            raise HypothesisError("data", needs, found, "Leave it out: what was proved of the model is saved.")
+        certificate = certificate or model.certificate
+    elif certificate is None and data is not None:
         certificate = certify(model, *data)
     target = check_target(path, overwrite=overwrite)
     description = _describe(model)

@@ -38,6 +38,8 @@ def run(
     experiment, count = find(name), DEFAULT_SEEDS[preset] if seeds is None else seeds
     if count < 1:
         raise HypothesisError("lab", "at least one seed", f"seeds={seeds}", "Give 1 or more.")
+    if jobs == 0:
+        raise HypothesisError("lab", "at least one process", "jobs=0", "Give 1 or more, or -1 for one per core.")
     store = Store(results, name, preset)
     if fresh:
         store.put_aside()

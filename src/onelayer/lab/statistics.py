@@ -64,6 +64,8 @@ class Factor:
     def __str__(self) -> str:
         if self.count == 1:
             return f"{self.mean:.3g}"
+        if self.factor > 100:
+            return f"{self.mean:.3g} (too few to say how near)"
         near = f"{100 * (self.factor - 1):.2g}%" if self.factor < 1.1 else f"a factor of {self.factor:.3g}"
         return f"{self.mean:.3g} (within {near})"
 

@@ -15,7 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from onelayer.errors import MissingExtraError
+from onelayer.errors import HypothesisError, MissingExtraError
 from onelayer.lab.experiment import Case, Preset, Row, fingerprint
 
 #: What is recorded of the installation beside the rows.
@@ -96,8 +96,14 @@ class Store:
         return aside
 
     def _read(self, path: Path) -> Any:
-        _, parquet = _arrow()
-        return parquet.read_table(path, use_threads=False)
+        arrow, parquet = _arrow()
+        try:
+            return parquet.read_table(path, use_threads=False)
+        except (arrow.ArrowException, OSError) as error:
+            found = f"{path} is damaged ({error})"
+            raise HypothesisError(
+                "lab", "files of rows as they were written", found, "Delete it, run again."
+            ) from None
 
 
 def environment() -> dict[str, Any]:

@@ -62,7 +62,8 @@ class _Reader:
         try:
             return ast.parse(self.text, mode="eval").body
         except SyntaxError as error:
-            found = f"{self.text!r:.200} has a mistake ({error.msg}) at column {error.offset or 1}"
+            at = error.offset or len(self.text)  # Python says 0 where the text ends too early
+            found = f"{self.text!r:.200} has a mistake ({error.msg}) at column {at}"
             raise HypothesisError("target", needs, found, "Mend it there.") from None
         except (ValueError, RecursionError, MemoryError) as error:
             raise HypothesisError("target", needs, f"Python's parser gives up: {error}", "Shorten it.") from None
@@ -104,6 +105,8 @@ class _Reader:
                 )
             case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
                 return self.call(node, name, arguments, own, other)
+            case ast.BinOp(op=ast.BitXor()):
+                raise self.refusal(node, "the language of formulas", "Write powers with **.")
             case ast.Tuple():
                 raise self.refusal(node, "several outputs only around the whole formula", "Move them outside.")
             case _:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,7 @@ def resolve(
     a Lipschitz constant if something is to be derived from it. Its symmetry is tried on samples, not proved.
     """
     _check_box(n, d, low, high)
+    lipschitz = None if lipschitz is None else _constant(lipschitz)
     if kind is not None and kind not in KINDS:
         raise HypothesisError("target", f"a kind among {', '.join(KINDS)}", f"kind={kind!r}", "Choose one.")
     if isinstance(target, str):
@@ -87,7 +89,7 @@ def resolve(
     if (found.n, found.d) != (n, d):
         raise HypothesisError("target", f"n={n} and d={d}", f"it is for n={found.n}, d={found.d}", "Build it anew.")
     X = np.random.default_rng(0).uniform(low, high, (2, TRIED, n, d))
-    _check_finite(found.name, X[0], found.evaluate(X[0]))
+    _check_finite(found, np.concatenate([X[0], _special(n, d, low, high)]))
     _try_symmetry(found, X[0])
     if lipschitz is not None:
         _try_lipschitz(found, X, lipschitz)
@@ -98,6 +100,20 @@ def _check_box(n: int, d: int, low: float, high: float) -> None:
     if n < 1 or d < 1 or not (math.isfinite(low) and math.isfinite(high) and low < high):
         needs, found = "n and d of at least 1, and a box low < high", f"n={n}, d={d}, low={low}, high={high}"
         raise HypothesisError("target", needs, found, "Give them so.")
+
+
+def _constant(lipschitz: Any) -> float:
+    if isinstance(lipschitz, Real) and 0 <= float(lipschitz) < math.inf:
+        return float(lipschitz)
+    needs, remedy = "a Lipschitz constant of at least 0", "Give a number, or leave it out."
+    raise HypothesisError("target", needs, f"lipschitz={lipschitz!r}", remedy)
+
+
+def _special(n: int, d: int, low: float, high: float) -> Array:
+    """Sequences where functions tend to have no value: tokens at the ends, in the middle, and equal ones."""
+    marks = np.linspace(low, high, 21)
+    mixed = np.random.default_rng(2).choice(marks[[0, 10, 20]], (TRIED, n, d))
+    return np.concatenate([mixed, np.broadcast_to(marks[:, None, None], (21, n, d))])
 
 
 def _smallest(*constants: float | None) -> float | None:
@@ -113,8 +129,9 @@ def _named(text: str, n: int, d: int, low: float, high: float) -> Target:
         raise HypothesisError("target", "a known name", f"{text!r} is not", f"Names: {', '.join(names())}.{meant}")
     takes = named.parameter > 0
     if number and not (takes and re.fullmatch(r"[1-9][0-9]{0,3}", number)):
+        meant = f"{name}:{named.parameter}" if takes else name
         needs = f"a whole number from 1 to 9999 after {name!r}" if takes else f"no number after {name!r}"
-        raise HypothesisError("target", needs, f"the name is {text!r}", f"Write {name!r}.")
+        raise HypothesisError("target", needs, f"the name is {text!r}", f"Write {meant!r}.")
     parameter = int(number) if number else named.parameter
     program = named.program(n, d, parameter)
     constant = _smallest(named.lipschitz(n, d, low, high, parameter), derived(program, low, high))
@@ -167,9 +184,13 @@ def _of_callable(f: Callable[..., Any], n: int, d: int, low: float, high: float,
 def _call(f: Callable[..., Any], X: Array, name: str, kind: Kind) -> Array:
     """The values as [B, n, q] or [B, q]; a last axis of one component may be missing where that is no guess."""
     try:
-        values = np.asarray(f(X), np.float64)
+        given = np.asarray(f(X))
+        values = given.real.astype(np.float64)
     except Exception as error:
         raise _misfit(f, X, name, f"{name!r} raises {type(error).__name__}: {error}") from error
+    if given.dtype.kind == "c":
+        remedy = "Give real and imaginary parts as two components."
+        raise HypothesisError("target", "real values", f"{name!r} gives complex ones", remedy)
     if values.shape == X.shape[:1] or (kind == "equivariant" and values.shape == X.shape[:2]):
         values = values[..., None]
     fits = values.ndim in (2, 3) and values.shape[: values.ndim - 1] == X.shape[: values.ndim - 1]
@@ -178,10 +199,11 @@ def _call(f: Callable[..., Any], X: Array, name: str, kind: Kind) -> Array:
     return values
 
 
-def _check_finite(name: str, X: Array, values: Array) -> None:
-    finite = np.isfinite(values.reshape(len(X), -1)).all(axis=1)
+def _check_finite(target: Target, X: Array) -> None:
+    with np.errstate(all="ignore"):
+        finite = np.isfinite(target.evaluate(X).reshape(len(X), -1)).all(axis=1)
     if not finite.all():
-        found = f"{name!r} has none at {X[int(np.argmin(finite))].tolist()}"
+        found = f"{target.name!r} has none at {X[int(np.argmin(finite))].tolist()}"
         raise HypothesisError("target", "finite values on the box", found, "Shrink or move the box.")
 
 

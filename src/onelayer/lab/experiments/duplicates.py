@@ -104,16 +104,17 @@ def plot(rows: list[Row]) -> Any:
     made, (left, middle, right) = figure(columns=2, width=10, panels=3)
     repeats, similar = _part(rows, "repeats"), _part(rows, "similar")
     for mapping in MAPPINGS:
-        style = {"linestyle": "--", "alpha": 0.8} if mapping in STRICT else {}
+        colour = {"color": f"C{MAPPINGS.index(mapping)}"}
+        style = colour | ({"linestyle": "--", "alpha": 0.8} if mapping in STRICT else {})
         mine = [row for row in repeats if row["mapping"] == mapping]
         line(left, grouped(mine, "rate", "recall"), mapping, **style)
         if mapping not in STRICT:
-            line(middle, grouped([r for r in mine if r["dtype"] == "float64"], "rate", "bits"), mapping)
+            line(middle, grouped([r for r in mine if r["dtype"] == "float64"], "rate", "bits"), mapping, **colour)
             for dtype, look in (("float32", ":"), ("float64", "-")):
                 some = [row for row in similar if row["mapping"] == mapping and row["dtype"] == dtype]
                 if points := grouped(some, "distance", "bits"):
                     label = f"{mapping}, {dtype}"
-                    line(right, points, label, linestyle=look, color=f"C{MAPPINGS.index(mapping)}")
+                    line(right, points, label, linestyle=look, **colour)
     left.set(xlabel="share of places that repeat a token", ylabel="share of answers recalled", ylim=(-0.03, 1.03))
     middle.set(xlabel="share of places that repeat a token", ylabel="bits needed, float64", ylim=(0, None))
     right.set(xscale="log", xlabel="distance of similar sequences", ylabel="bits needed, where not refused")
