@@ -78,6 +78,8 @@ def fingerprint(name: str) -> str:
     """Of the code that computes an experiment's rows and of the library's version: other code, other rows."""
     digest = hashlib.sha256(version("onelayer").encode())
     for node in ast.parse(inspect.getsource(cast(ModuleType, find(name)))).body:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            continue
         assigned = [part for target in getattr(node, "targets", ()) for part in ast.walk(target)]
         if not {getattr(node, "name", ""), *(getattr(part, "id", "") for part in assigned)} & TOLD:
             digest.update(ast.unparse(node).encode())

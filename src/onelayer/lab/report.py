@@ -24,6 +24,7 @@ img { max-width: 100%; height: auto; }
 table { border-collapse: collapse; font-size: .82rem; display: block; overflow-x: auto; }
 th, td { padding: .15rem .6rem; border-bottom: 1px solid #ddd; text-align: right; white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; } code, pre { background: #f4f4f4; padding: .1rem .3rem; }
+.summary { display: table; } .summary td { white-space: normal; } .summary td:first-child { width: 45%; }
 .answer { font-weight: 600; } .hypotheses { color: #555; } .about { color: #666; font-size: .85rem; }
 """
 
@@ -86,10 +87,10 @@ def as_html(found: list[Section]) -> str:
         "<h1>The lab: does the theory hold on real machines?</h1>",
         "<p>Everything below is measured, not proved. Answers are computed from the rows, with 95% confidence "
         "intervals over seeds and draws.</p>",
-        "<table><tr><th>question<th>answer<th style='text-align:left'>in short</tr>",
+        "<table class=summary><tr><th>question<th>answer<th style='text-align:left'>in short</tr>",
         *(
             f"<tr><td><a href='#{s.name}'>{_e(s.experiment.QUESTION)}</a><td>{_e(s.verdict.answer)}"
-            f"<td style='white-space:normal;text-align:left'>{_e(s.verdict.says)}</tr>"
+            f"<td style='text-align:left'>{_e(s.verdict.says)}</tr>"
             for s in found
         ),
         "</table>",

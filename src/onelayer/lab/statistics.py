@@ -13,6 +13,13 @@ from onelayer.lab.experiment import Row
 #: Student's t, two-sided 95%, for 1, 2, ... degrees of freedom; the normal quantile beyond.
 STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145)
 NORMAL = 1.96
+#: Relative: what is less apart is equal.
+ROUNDING = 1e-9
+
+
+def short(value: float, digits: int) -> str:
+    """So many digits, and all of those before the point: no powers of ten where a person would write none."""
+    return f"{value:,.0f}" if abs(value) >= 10**digits - 0.5 else f"{value:.{digits}g}"
 
 
 @dataclass(frozen=True)
@@ -32,7 +39,10 @@ class Interval:
         return self.mean + self.half
 
     def __str__(self) -> str:
-        return f"{self.mean:.4g}" if self.count == 1 else f"{self.mean:.4g} ± {self.half:.2g}"
+        if self.count == 1:
+            return short(self.mean, 4)
+        half = self.half if self.half > ROUNDING * abs(self.mean) else 0.0
+        return f"{short(self.mean, 4)} ± {short(half, 2)}"
 
 
 def interval(values: Iterable[Any]) -> Interval:

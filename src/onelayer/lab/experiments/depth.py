@@ -96,30 +96,28 @@ def plot(rows: list[Row]) -> Any:
 
 
 def verdict(rows: list[Row]) -> Verdict:
-    findings: list[str] = []
-    better: list[str] = []
-    worse: list[str] = []
+    """Clearly better, or worse, than a depth: where the intervals do not meet."""
+    findings, better, worse, depths = [], [], [], 0
     for task in dict.fromkeys(row["task"] for row in rows):
         some, value = [row for row in rows if row["task"] == task], "accuracy" if task == "memory" else "error"
         built = interval(row[value] for row in some if row["model"] == "constructed")
         trained = grouped([r for r in some if r["model"] == "trained"], "layers", value)
         size = interval(row["parameters"] for row in some if row["model"] == "constructed")
         findings.append(_finding(task, value, size, built, trained))
-        if not (built.count and trained):
+        if not built.count:
             continue
-        wins = [
-            built.low > found.high if task == "memory" else built.high < found.low for found in trained.values()
-        ]
-        loses = [
-            built.high < found.low if task == "memory" else built.low > found.high for found in trained.values()
-        ]
-        (better if all(wins) else worse if any(loses) else []).append("memorisation" if task == "memory" else task)
-    if not better and not worse:
-        return Verdict("open", "One constructed layer is neither better nor worse.", tuple(findings))
-    answer: Any = "yes" if better and not worse else "no" if worse and not better else "partly"
-    parts = [f"better than every trained depth at {', '.join(better)}"] if better else []
-    parts += [f"worse than some trained depth at {', '.join(worse)}"] if worse else []
-    return Verdict(answer, f"One constructed layer is {'; '.join(parts)}.", tuple(findings))
+        sign, name = (1, "memorisation") if task == "memory" else (-1, task)
+        ahead = [sign * (built.mean - t.mean) > built.half + t.half for t in trained.values()]
+        behind = [sign * (t.mean - built.mean) > built.half + t.half for t in trained.values()]
+        better.append(f"{sum(ahead)} of {len(ahead)} at {name}")
+        worse += [f"{sum(behind)} at {name}"] if any(behind) else []
+        depths += len(trained)
+    if not depths:
+        return Verdict("open", "There are not both constructed and trained models to compare.", tuple(findings))
+    says = f"One constructed layer is clearly better than some trained depths ({', '.join(better)})"
+    if worse:
+        return Verdict("partly", f"{says}, and clearly worse than others ({', '.join(worse)}).", tuple(findings))
+    return Verdict("yes", f"{says}, and clearly worse than none.", tuple(findings))
 
 
 def _finding(task: str, value: str, size: Interval, built: Interval, trained: dict[Any, Interval]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -107,27 +108,32 @@ HOW: dict[str, Callable[[Case, int], Row]] = {
 
 
 def plot(rows: list[Row]) -> Any:
-    made, panels = figure(columns=2, width=10, height=4.5)
+    made, panels = figure(columns=2, width=10, height=5)
     targets = sorted({row["target"] for row in rows})
-    marks = dict(zip(HOW, "os^Dv", strict=False))
+    marks = dict(zip(HOW, "os^", strict=True))
     for axes, n in zip(panels, (2, 3), strict=True):
-        for how in HOW:
-            for target in targets:
-                some = _built(rows, how=how, target=target, n=n)
-                some.sort(key=lambda row: int(row["parameters"]))
-                if not some:
-                    continue
-                x = [row["parameters"] for row in some]
-                colour = f"C{targets.index(target)}"
-                style = {"color": colour, "marker": marks[how], "markersize": 4, "linewidth": 1}
-                axes.plot(x, [row["measured"] for row in some], label=f"{target}, {how}", **style)
-                bounds = [(row["parameters"], row["bound"]) for row in some if row["bound"] is not None]
-                if bounds:
-                    axes.plot(*zip(*bounds, strict=True), linestyle=":", color=colour, linewidth=1)
-        title = f"n = {n}; lines measured, dots proved"
+        for how, target in product(HOW, targets):
+            some = _built(rows, how=how, target=target, n=n)
+            style: dict[str, Any] = {"color": f"C{targets.index(target)}", "linewidth": 1}
+            if how == "trained":
+                means = factors(some, "size", "measured")
+                axes.plot(
+                    list(means), [f.mean for f in means.values()], marker="^", markersize=5, linestyle="--", **style
+                )
+                continue
+            some.sort(key=lambda row: int(row["parameters"]))
+            x = [row["parameters"] for row in some]
+            axes.plot(x, [row["measured"] for row in some], marker=marks[how], markersize=4, **style)
+            bounds = [(row["parameters"], row["bound"]) for row in some if row["bound"] is not None]
+            if bounds:
+                axes.plot(*zip(*bounds, strict=True), linestyle=":", **style)
+        title = f"n = {n}; dotted: proved; trained: mean over seeds"
         axes.set(xscale="log", yscale="log", xlabel="parameters", ylabel="sup error", title=title)
-        if axes.lines:
-            axes.legend(fontsize="x-small")
+    for i, target in enumerate(targets):
+        panels[0].plot([], [], color=f"C{i}", label=target)
+    for how, mark in marks.items():
+        panels[0].plot([], [], color="grey", marker=mark, linestyle="--" if how == "trained" else "-", label=how)
+    made.legend(loc="outside lower center", ncols=len(targets) + len(marks), fontsize="small")
     return made
 
 
