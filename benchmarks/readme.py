@@ -139,15 +139,18 @@ def _rates() -> list[Figure]:
 
 def _trained() -> list[Figure]:
     ((title, rows),) = tables("trained").items()
-    seconds = title.split(", ")[-1].split()[0]
-    return [
-        (
-            f"`{row['target']}` of 3 tokens, {row['model']}: largest and mean error, parameters",
-            f"{row['largest error']:.2g}, {row['mean error']:.2g}, {row['parameters']:,}"
-            + (f" ({seconds} CPU-s of Adam)" if row["steps"] else f" ({row['CPU s']:.0f} CPU-s, no training)"),
+    seconds, found = title.split(", ")[-1].split()[0], []
+    for target in dict.fromkeys(row["target"] for row in rows):
+        some = [row for row in rows if row["target"] == target]
+        built = min((row for row in some if not row["steps"]), key=lambda row: row["parameters"])
+        told = ", ".join(f"{r['model'].split(', width')[0]} {r['largest error']:.2g}" for r in some if r["steps"])
+        found.append(
+            (
+                f"`{target}` of 3 tokens, largest error: constructed, and trained {seconds} s at its size or more",
+                f"{built['largest error']:.2g} (proved {built['proved']:.2g}, {built['CPU s']:.1f} s); {told}",
+            )
         )
-        for row in rows
-    ]
+    return found
 
 
 def update() -> None:
