@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -72,9 +73,11 @@ def test_order_is_refused_by_name() -> None:
 
 
 def test_out_of_reach_is_said_without_all_the_work() -> None:
-    plan = smooth.plan(request("standardise", 2, 1, 0.0, 1.0, 1e-7))
+    said: list[str] = []
+    plan = smooth.plan(replace(request("standardise", 2, 1, 0.0, 1.0, 1e-7), say=said.append))
     assert not plan.reachable
-    assert plan.levels < smooth.MOST_UNITS
+    assert [line for line in said if "fitting" in line] == [f"fitting {smooth.FEWEST} units"]
+    assert plan.levels > smooth.MOST_UNITS  # what it would take
     assert plan.error > 1e-7
     assert "units" in str(plan)
 

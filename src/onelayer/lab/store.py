@@ -82,8 +82,8 @@ class Store:
 
     def seeds(self) -> int:
         """How many seeds were asked for, as far as the files tell."""
-        files = self.folder.glob("*.parquet")
-        return 1 + max((json.loads(self._read(f).schema.metadata[META])["seed"] for f in files), default=-1)
+        found = (json.loads(self._read(file).schema.metadata[META]) for file in self.folder.glob("*.parquet"))
+        return 1 + max((about["seed"] for about in found if about.get("code") == self.code), default=-1)
 
     def put_aside(self) -> Path | None:
         """Move what lies there out of the way; results are never overwritten."""

@@ -114,6 +114,8 @@ def plot(rows: list[Row]) -> Any:
     for axes, n in zip(panels, (2, 3), strict=True):
         for how, target in product(HOW, targets):
             some = _built(rows, how=how, target=target, n=n)
+            if not some:
+                continue
             style: dict[str, Any] = {"color": f"C{targets.index(target)}", "linewidth": 1}
             if how == "trained":
                 means = factors(some, "size", "measured")
