@@ -33,6 +33,17 @@ class Recall:
         return f"{self.right:,} of {self.total:,} answers reproduced{change}"
 
 
+def outside_box(model: Memory, X: Any, lengths: Any = None) -> int:
+    """Of a model of a function: how many sequences have a token beyond the box, where nothing is promised."""
+    if not {"target", "low", "high"} <= set(model.ledger):
+        return 0
+    low, high = (float(str(model.ledger[name])) for name in ("low", "high"))
+    sequences = model.read(X, lengths)
+    beyond = np.any((sequences.tokens < low) | (sequences.tokens > high), axis=2)
+    valid = sequences.valid()
+    return int(np.any(beyond if valid is None else beyond & valid, axis=1).sum())
+
+
 def recall(model: Memory, X: Any, Y: Any, lengths: Any = None) -> Recall:
     """Ask the model for every answer and compare."""
     sequences = model.read(X, lengths)
@@ -60,7 +71,8 @@ def recall(model: Memory, X: Any, Y: Any, lengths: Any = None) -> Recall:
         rows = np.array([index.get(name, -1) for name in wanted.form.classes])[rows[:, 0].astype(int)][:, None]
         right = (np.rint(given) == rows).all(axis=1)
     else:
-        allowed = float(str(model.ledger["readout_error"])) if "readout_error" in model.ledger else 0.0
+        told = [float(str(model.ledger[name])) for name in ("readout_error", "tolerance") if name in model.ledger]
+        allowed = max(told, default=0.0)
         right = (np.abs(given - rows.astype(model.transformer.dtype)) <= allowed).all(axis=1)
     change = 0.0 if wanted.form.classes is not None else float(np.abs(given - rows).max())
     first = ""

@@ -10,6 +10,7 @@ import pytest
 
 import onelayer
 from onelayer import HypothesisError, approximate
+from onelayer.recall import outside_box, recall
 
 
 def wave(X: np.ndarray) -> np.ndarray:
@@ -78,3 +79,18 @@ def test_a_saved_model_of_a_function_keeps_its_proof(tmp_path) -> None:
     assert done.stdout.splitlines()[-1] == "VERIFIED"
     with pytest.raises(HypothesisError, match="no data for a model of a function"):
         onelayer.save(tmp_path / "other", model, data=(np.zeros((1, 2, 1)), np.zeros((1, 2, 1))))
+
+
+def test_a_tolerance_below_rounding_is_refused() -> None:
+    with pytest.raises(HypothesisError, match=r"a model within 1e-09; .*float32\. Use float64"):
+        approximate("max(y) - x", n=2, tolerance=1e-9)
+
+
+def test_answers_within_the_tolerance_are_right_and_sequences_beyond_the_box_are_counted() -> None:
+    model = approximate("x - mean(y)", n=2, tolerance=0.2)
+    X = np.array([[[0.5], [0.1]], [[0.3], [5.0]]])
+    wanted = X - X.mean(axis=1, keepdims=True)
+    assert recall(model, X[:1], wanted[:1] + 0.01).perfect
+    assert not recall(model, X[:1], wanted[:1] + 0.9).perfect
+    assert outside_box(model, X) == 1
+    assert outside_box(onelayer.memorize(X, [0, 1]), X) == 0

@@ -177,6 +177,10 @@ def _build(request: Request, plans: list[Plan]) -> Approximation:
     measured, where = largest_error(model.errors, model.box, model.samples, request.seed)
     if measured > bound * (1 + ROUNDING):
         raise _contradiction(model, measured, where)
+    if measured > request.tolerance * (1 + ROUNDING):
+        found = f"at {where.tolist()} the model is off by {measured:.3g} in {request.dtype}"
+        other = "Use float64, or a larger tolerance." if request.dtype == np.float32 else "Use a larger tolerance."
+        raise HypothesisError("approximate", f"a model within {request.tolerance:g}", found, other)
     return replace(model, measured_error=measured)
 
 

@@ -41,7 +41,7 @@ from onelayer.data.tables import Table, answered, example, read_table, write_ans
 from onelayer.errors import HypothesisError, MissingExtraError
 from onelayer.export.bundle import check_target, load, save
 from onelayer.planning import plan as plan_data
-from onelayer.recall import recall
+from onelayer.recall import outside_box, recall
 
 app = typer.Typer(
     name="onelayer",
@@ -120,6 +120,9 @@ def predict(
         if out_file is not None:
             step("writing")
             write_answers(out_file, table, answers, memory.form.scope)
+    if outside := outside_box(memory, table.X, table.lengths):
+        said = f"{outside:,} of {len(table.X):,} sequences leave the box of the function, where nothing is promised"
+        err.print(said, markup=False, highlight=False)
     if measured is not None:
         if as_json:
             print_json({"right": measured.right, "answers": measured.total, "first_wrong": measured.first_wrong})

@@ -74,7 +74,8 @@ def run(
         for finding in verdict.findings:
             out.print(f"  - {finding}", highlight=False, markup=False)
     again = seeds or DEFAULT_SEEDS[preset]
-    out.print(f"{again} seeds in {results}; a page of all results: onelayer lab report --results {results}")
+    there = f"{again} {'seed' if again == 1 else 'seeds'} in {results}"
+    out.print(f"{there}; a page of all results: onelayer lab report --results {results}")
 
 
 @app.command()

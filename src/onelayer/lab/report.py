@@ -103,6 +103,7 @@ def as_html(found: list[Section]) -> str:
 
 def _section(s: Section) -> str:
     image = base64.b64encode(s.picture).decode()
+    seeds = f"{s.seeds} {'seed' if s.seeds == 1 else 'seeds'}"
     left_out = f"; {s.missing} pieces of work are still missing" if s.missing else ""
     return "\n".join(
         [
@@ -111,7 +112,7 @@ def _section(s: Section) -> str:
             f"<p><span class=answer>{_e(s.verdict.answer.capitalize())}.</span> {_e(s.verdict.says)}</p>",
             "<ul>" + "".join(f"<li>{_e(finding)}</li>" for finding in s.verdict.findings) + "</ul>",
             f"<img alt='{_e(s.experiment.QUESTION)}' src='data:image/png;base64,{image}'>" if image else "",
-            f"<details><summary>{len(s.rows)} rows, {s.seeds} seeds{left_out}</summary>{_table(s.rows)}</details>",
+            f"<details><summary>{len(s.rows)} rows, {seeds}{left_out}</summary>{_table(s.rows)}</details>",
             f"<p class=about>Run again: <code>onelayer lab run {s.name} --{s.preset} --seeds {s.seeds}</code> "
             f"({s.seconds:.0f} s of one core)</p>",
         ]
