@@ -11,6 +11,7 @@ from onelayer.lab import Verdict, find
 
 torch.set_num_threads(1)
 
+SIZE = {"n": 3, "vocabulary": 5, "sequences": 8}
 COSINE = {"target": "polynomial:2", "family": "polynomial", "K": 2, "n": 2}
 #: The cheapest cases that give a verdict something to say; training is cut to a few steps.
 SMALL = {
@@ -30,6 +31,13 @@ SMALL = {
             for how, asked in (("quantise", 0.4), ("positional", 0.1))
         ),
         {"how": "trained", **COSINE, "asked": None, "size": 500, "steps": 10},
+    ],
+    "duplicates": [
+        *(
+            {"model": model, "steps": steps, "part": part, "rate": rate, "distance": 1.0, **SIZE}
+            for model, steps in (("constructed", 0), ("trained", 10))
+            for part, rate in (("repeats", 0.0), ("repeats", 1 / 3), ("similar", 0.0))
+        ),
     ],
     "rank": [
         *({"model": "constructed", "N": 8, "rank": s, "steps": 0} for s in (1, 2, 4, 8)),

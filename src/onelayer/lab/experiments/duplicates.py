@@ -21,8 +21,9 @@ HYPOTHESES = (
     "Theorem 2 and Theorem K exclude a token that stands twice in a sequence; softmax sees multiplicities up to a "
     "common factor (Lemma D), so that a searched head does not mind.",
     "Two sequences at a distance t cost a searched head log2(1/t) bits; sums of whole-number codes do not see t.",
+    "A trained layer does not mind repetitions; it loses similar sequences long before float32 makes them equal.",
 )
-EXTRAS: tuple[str, ...] = ()
+EXTRAS = ("torch",)
 MAPPINGS = ("published", "rank_one", "temperature", "shared_query", "averages", "lattice")
 #: Mappings whose statements assume that no token repeats.
 STRICT = ("published", "rank_one")
@@ -30,6 +31,8 @@ DTYPES = ("float32", "float64")
 N, VOCABULARY, LENGTH, WIDTH, CLASSES = 40, 30, 10, 4, 8
 #: Few tokens in short sequences: what Theorem K can do at all.
 SMALL = {"n": 3, "vocabulary": 5, "sequences": 8}
+#: Of the trained layer, which has more parameters than answers.
+TRAINED_WIDTH = 32
 
 
 def cases(preset: Preset) -> list[Case]:
@@ -39,13 +42,27 @@ def cases(preset: Preset) -> list[Case]:
     repeats = [{"part": "repeats", "rate": rate / 100, "distance": 1.0, **size} for rate in rates]
     few = [{"part": "few", "rate": rate, "distance": 1.0, **SMALL} for rate in (0.0, 1 / 3)]
     similar = [{"part": "similar", "rate": 0.0, "distance": 10.0**-k, **size} for k in exponents]
-    return repeats + few + similar
+    quick, steps = preset == "quick", 800 if preset == "quick" else 5000
+    built = [{"model": "constructed", "steps": 0, **case} for case in repeats + few + similar]
+    trained = [*(repeats[::3] if quick else repeats), *(similar[:4] if quick else similar)]
+    return built + [{"model": "trained", "steps": steps, **case} for case in trained]
 
 
 def run(case: Case, seed: int) -> list[Row]:
     rng = np.random.default_rng([seed, round(100 * case["rate"]), case["n"]])
     X, Y = _similar(case, rng) if case["part"] == "similar" else _repeated(case, rng)
+    if case["model"] == "trained":
+        return [_trained(X, Y, case["steps"], seed)]
     return [_built(X, Y, mapping, dtype, seed) for mapping in MAPPINGS for dtype in DTYPES]
+
+
+def _trained(X: NDArray[Any], Y: NDArray[Any], steps: int, seed: int) -> Row:
+    from onelayer.lab.trained import Budget, Shape, Task, tuned
+
+    shape = Shape(TRAINED_WIDTH, hidden=4 * TRAINED_WIDTH, norm=True)
+    ended = tuned(shape, Task(X.astype(np.float32), Y), Budget(steps=steps, short=0.1), seed)
+    row: Row = {"mapping": "trained", "dtype": "float32", "refused": "", "recall": ended.accuracy, "why": ""}
+    return row | {"gap": None, "bits": None, "rank": None}
 
 
 def _built(X: NDArray[Any], Y: NDArray[Any], mapping: Any, dtype: str, seed: int) -> Row:
@@ -101,8 +118,14 @@ def _similar(case: Case, rng: np.random.Generator) -> tuple[NDArray[Any], NDArra
 
 
 def plot(rows: list[Row]) -> Any:
-    made, (left, middle, right) = figure(columns=2, width=10, panels=3)
+    made, (left, middle, right, last) = figure(columns=2, width=10, panels=4)
     repeats, similar = _part(rows, "repeats"), _part(rows, "similar")
+    for axes, some, by in ((left, repeats, "rate"), (last, similar, "distance")):
+        mine = [row for row in some if row["mapping"] == "trained"]
+        line(axes, grouped(mine, by, "recall"), "trained, float32", color="black")
+    for dtype, look in (("float32", ":"), ("float64", "-")):
+        some = [row for row in similar if row["mapping"] == "lattice" and row["dtype"] == dtype]
+        line(last, grouped(some, "distance", "recall"), f"lattice, {dtype}", linestyle=look, color="C5")
     for mapping in MAPPINGS:
         colour = {"color": f"C{MAPPINGS.index(mapping)}"}
         style = colour | ({"linestyle": "--", "alpha": 0.8} if mapping in STRICT else {})
@@ -118,12 +141,17 @@ def plot(rows: list[Row]) -> Any:
     left.set(xlabel="share of places that repeat a token", ylabel="share of answers recalled", ylim=(-0.03, 1.03))
     middle.set(xlabel="share of places that repeat a token", ylabel="bits needed, float64", ylim=(0, None))
     right.set(xscale="log", xlabel="distance of similar sequences", ylabel="bits needed, where not refused")
-    for axes in (left, middle, right):
-        axes.legend(fontsize="small")
+    last.set(xscale="log", xlabel="distance of similar sequences", ylabel="share of answers recalled")
+    last.set_ylim(-0.03, 1.03)
+    for axes in (left, middle, right, last):
+        if axes.get_legend_handles_labels()[1]:
+            axes.legend(fontsize="small")
     return made
 
 
 def verdict(rows: list[Row]) -> Verdict:
+    twins = [row for row in rows if row["mapping"] == "trained"]
+    rows = [row for row in rows if row["mapping"] != "trained"]
     repeated = [row for row in _part(rows, "repeats") if row["rate"] > 0]
     strict = [row for row in repeated if row["mapping"] in STRICT]
     others = [row for row in repeated if row["mapping"] not in STRICT]
@@ -136,6 +164,7 @@ def verdict(rows: list[Row]) -> Verdict:
         *_bits_against_rate(repeated),
         *_few(_part(rows, "few")),
         *_distances(_part(rows, "similar")),
+        *_twins(twins),
     ]
     says = (
         f"The assumption is the theorems', not the layer's: with repeated tokens {whole} of {len(double)} models "
@@ -143,6 +172,17 @@ def verdict(rows: list[Row]) -> Verdict:
         f"{len(strict)} by the constants of the two theorems."
     )
     return Verdict("no" if whole == len(double) else "partly", says, tuple(findings))
+
+
+def _twins(rows: list[Row]) -> list[str]:
+    """What a trained layer recalls, by rate and by distance."""
+    said = []
+    for part, by, what in (("repeats", "rate", "repeated places"), ("similar", "distance", "distance")):
+        if found := grouped(_part(rows, part), by, "recall"):
+            told = ", ".join(f"{share} at {value:g}" for value, share in found.items())
+            who = f"A trained layer (width {TRAINED_WIDTH}, {rows[0]['steps']:,} steps)"
+            said.append(f"{who} recalls, by {what}: {told}.")
+    return said
 
 
 def _plain(rows: list[Row]) -> list[Row]:
