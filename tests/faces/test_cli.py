@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 
@@ -74,6 +75,13 @@ def test_other_readouts_are_drawn_too(tmp_path, options) -> None:
     run("memorize", example("company"), "--out", tmp_path / "m", *options)
     run("inspect", tmp_path / "m", "--picture", tmp_path / "gaps.svg")
     assert "<svg" in (tmp_path / "gaps.svg").read_text()
+
+
+def test_a_model_without_a_certificate_is_told_from_a_broken_one(model, tmp_path) -> None:
+    shutil.copytree(model, tmp_path / "bare")
+    (tmp_path / "bare" / "certificate.json").unlink()
+    assert "saved without a certificate: nothing was proved" in run("verify", tmp_path / "bare", ok=3).stdout
+    assert "saved without" not in run("verify", tmp_path / "nowhere", ok=3).stdout
 
 
 def test_verify_explains_and_refuses(model, tmp_path) -> None:

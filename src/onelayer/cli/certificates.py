@@ -13,7 +13,9 @@ from onelayer.certify.exports import onnx_mismatch, replay, torch_mismatch
 from onelayer.certify.report import write_report
 from onelayer.cli.console import AsJson, Model, print_json, progress, say
 from onelayer.errors import HypothesisError
+from onelayer.export.bundle import DESCRIPTION
 from onelayer_checker.__main__ import EXITS, Options, check
+from onelayer_checker.files import CERTIFICATE
 
 
 def verify(
@@ -50,6 +52,8 @@ def verify(
         ]
         for line in [*lines, verdict["why"]] if verdict["why"] else lines:
             say(line)
+        if (model / DESCRIPTION).exists() and not (model / CERTIFICATE).exists():
+            say("The model was saved without a certificate: nothing was proved of it.")
         say(verdict["result"])
     raise typer.Exit(EXITS[verdict["result"]])
 
