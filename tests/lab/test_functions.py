@@ -1,0 +1,51 @@
+"""Trained twins of functions learn, and figures are told as a person would write them."""
+
+from __future__ import annotations
+
+import pytest
+
+from onelayer.approximation.plan import Plan, counted
+from onelayer.lab.functions import fitted
+from onelayer.lab.statistics import Factor, Interval
+from onelayer.targets import resolve
+
+
+def test_more_steps_leave_a_smaller_error() -> None:
+    target = resolve("mean", n=2, d=1)
+    few, many = (fitted(target, 400, 1, steps, 0) for steps in (5, 300))
+    assert many.error < few.error / 2
+    assert few.width == many.width
+    assert many.parameters <= 400
+    assert fitted(target, 400, 1, 5, 0) == few
+
+
+@pytest.mark.parametrize(
+    ("mean", "half", "told"),
+    [
+        (3001.2, 139.6, "3001 ± 140"),
+        (11670.0, 46.0, "11,670 ± 46"),
+        (132.0, 200.0, "132 ± 200"),
+        (0.6786, 3e-16, "0.6786 ± 0"),
+        (1.5, 99.7, "1.5 ± 100"),
+    ],
+)
+def test_intervals_have_no_powers_of_ten_where_a_person_would_write_none(mean, half, told) -> None:
+    assert str(Interval(mean, half, 3)) == told
+    assert str(Interval(mean, 0.0, 1)) == told.split(" ")[0]
+
+
+def test_a_factor_that_says_nothing_says_so() -> None:
+    assert str(Factor(10.9, 4.2e5, 2)) == "10.9 (too few to say how near)"
+    assert str(Factor(10.9, 2.5, 3)) == "10.9 (within a factor of 2.5)"
+
+
+def test_plans_are_told_in_units() -> None:
+    def plan(size: float, seconds: float) -> Plan:
+        return Plan("quantise", 3, 0.1, 9, 10**21, size, seconds, reachable=True, provable=True)
+
+    assert plan(1536.0, 0.02).memory == "1.5 KiB"
+    assert plan(10.0, 0.02).memory == "10 bytes"
+    assert plan(3 * 2.0**30, 12.3).memory == "3 GiB"
+    assert plan(1.0, 0.02).duration == "< 0.1 s"
+    assert "10^21 parameters" in str(plan(1.0, 12.3))
+    assert counted(1234567) == "1,234,567"
