@@ -130,7 +130,9 @@ def plot(rows: list[Row]) -> Any:
     log_contexts = _doublings(rows)
     random_points = [2 + 2 * log_contexts / rank for rank in per_rank]
     right.plot(list(per_rank), random_points, "--", color="grey", label="random points")
-    right.set(xlabel="rank s of the head", ylabel=f"bits needed for 2^{log_contexts:.1f} contexts", ylim=(0, None))
+    right.set(
+        xlabel="rank s of the head", ylabel=f"bits needed for {2**log_contexts:,.0f} contexts", ylim=(0, None)
+    )
     right.legend(fontsize="small")
     return made
 
@@ -205,4 +207,6 @@ def _along(rows: list[Row], axis: str) -> list[Row]:
 
 def _range(rows: list[Row], name: str, kind: Callable[[Any], Any]) -> str:
     values = [kind(row[name]) for row in rows if row[name] is not None]
+    if values and isinstance(values[0], int):
+        return f"{min(values):,} to {max(values):,}"
     return f"{min(values):.3g} to {max(values):.3g}" if values else "none"
