@@ -97,7 +97,7 @@ def plot(rows: list[Row]) -> Any:
 
 def verdict(rows: list[Row]) -> Verdict:
     """Clearly better, or worse, than a depth: where the intervals do not meet."""
-    findings, better, worse, depths = [], [], [], 0
+    findings, better, worse, depths, ahead_of = [], [], [], 0, 0
     for task in dict.fromkeys(row["task"] for row in rows):
         some, value = [row for row in rows if row["task"] == task], "accuracy" if task == "memory" else "error"
         built = interval(row[value] for row in some if row["model"] == "constructed")
@@ -111,13 +111,16 @@ def verdict(rows: list[Row]) -> Verdict:
         behind = [sign * (t.mean - built.mean) > built.half + t.half for t in trained.values()]
         better.append(f"{sum(ahead)} of {len(ahead)} at {name}")
         worse += [f"{sum(behind)} at {name}"] if any(behind) else []
-        depths += len(trained)
+        depths, ahead_of = depths + len(trained), ahead_of + sum(ahead)
     if not depths:
         return Verdict("open", "There are not both constructed and trained models to compare.", tuple(findings))
     says = f"One constructed layer is clearly better than some trained depths ({', '.join(better)})"
     if worse:
         return Verdict("partly", f"{says}, and clearly worse than others ({', '.join(worse)}).", tuple(findings))
-    return Verdict("yes", f"{says}, and clearly worse than none.", tuple(findings))
+    if ahead_of == depths:
+        return Verdict("yes", f"It is clearly better than every one ({', '.join(better)}).", tuple(findings))
+    # Intervals that meet do not show that two models are equally good.
+    return Verdict("open", f"{says}; of the others these seeds do not tell.", tuple(findings))
 
 
 def _finding(task: str, value: str, size: Interval, built: Interval, trained: dict[Any, Interval]) -> str:

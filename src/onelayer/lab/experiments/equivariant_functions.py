@@ -203,8 +203,9 @@ def _twins(rows: list[Row], n: int) -> str:
     for target in sorted({row["target"] for row in twins}):
         small = [r["measured"] for r in _built(rows, target=target, n=n) if r["cells"] and r["parameters"] <= most]
         best += [min(small)] if small else []
-    built = f"; constructed with at most {most:,}: {geometric(best)}" if best else ""
-    return f"trained, n = {n}, {twins[0]['steps']:,} steps: error {told} parameters, mean over targets{built}."
+    built = f"; the best constructed of at most {most:,}: {geometric(best)}" if best else ""
+    error = f"error {told} parameters, mean over targets and seeds"
+    return f"trained, n = {n}, {twins[0]['steps']:,} steps: {error}{built}."
 
 
 def _built(rows: list[Row], **chosen: Any) -> list[Row]:
