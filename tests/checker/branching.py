@@ -10,9 +10,9 @@ from types import SimpleNamespace
 import flint
 import numpy as np
 
-from onelayer_checker import targets
-from onelayer_checker.kernel import FLOAT32, FLOAT64, REAL
-from onelayer_checker.network import Network, build
+from onelayer_checker.core.balls import FLOAT32, FLOAT64, REAL
+from onelayer_checker.core.graph import Network, build
+from onelayer_checker.functions import targets
 from tests.checker.enclosures import exactly
 
 BITS = 200

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import types
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -11,14 +12,18 @@ import numpy as np
 
 from attacks.bundle import Bundle, read
 from onelayer import approximate, save
-from onelayer_checker import claims, functions, hats
-from onelayer_checker.claims import Judge, read_claim
-from onelayer_checker.data import read_data
-from onelayer_checker.files import Malformed
-from onelayer_checker.network import build
+from onelayer_checker import functions as ring
+from onelayer_checker.core.claims import KINDS, Claim
+from onelayer_checker.core.files import Malformed
+from onelayer_checker.core.graph import build
+from onelayer_checker.core.judge import Judge
+from onelayer_checker.core.samples import read_data
+from onelayer_checker.functions import cells as functions
+from onelayer_checker.functions import hats
+from onelayer_checker.search.stack import accelerate
 from tests.checker import dense, mutants
 
-SOURCES = {name: Path(module.__file__).read_text() for name, module in (("hats", hats), ("functions", functions))}
+SOURCES = {name: Path(module.__file__).read_text() for name, module in (("hats", hats), ("cells", functions))}
 FINEST = "BLOCK, MOST, FINEST = 1 << 14, 1 << 22, 1 << 8"
 #: Instead of branch and bound, which would look long at what is not hats.
 NO_SEARCH = types.SimpleNamespace(judge=lambda *_: ("undecided", "not hats", np.inf))
@@ -46,9 +51,9 @@ def bundle(name: str) -> Bundle:
 def judged(b: Bundle) -> list[str]:
     """The outcome of every claim; or "malformed"."""
     try:
-        network = build(b.model, b.certificate["graph"]["causal"])
+        network = accelerate(build(b.model, b.certificate["graph"]["causal"]))
         judge = Judge(network, read_data(b.data, network), lambda *_: None)
-        found = [claims.read_claim(entry, f"claims[{i}]") for i, entry in enumerate(b.certificate["claims"])]
+        found = [Claim.read(entry, f"claims[{i}]") for i, entry in enumerate(b.certificate["claims"])]
         return [judge.judge(claim).outcome for claim in found]
     except Malformed:
         return ["malformed"]
@@ -56,23 +61,28 @@ def judged(b: Bundle) -> list[str]:
 
 def broken(monkeypatch, module: types.ModuleType, old: str, new: str) -> types.ModuleType:
     """Let claims be judged by modules of which one has a line replaced; and look less closely, which is quicker."""
-    part = module.__name__.split(".")[1]
+    part = module.__name__.split(".")[-1]
     sources = {**SOURCES, part: SOURCES[part].replace(old, new)}
-    imported = "from onelayer_checker import branch, hats"
-    assert imported in sources["functions"]
-    sources["functions"] = sources["functions"].replace(imported, "import mutant_hats as hats")
+    imported = "from onelayer_checker.functions import branch, hats"
+    assert imported in sources["cells"]
+    sources["cells"] = sources["cells"].replace(imported, "import mutant_hats as hats")
     assert FINEST in sources["hats"]
     sources["hats"] = sources["hats"].replace(FINEST, FINEST[:-1] + "4")
     made = mutants.installed(monkeypatch, sources, old[:40])
-    made.functions.branch = NO_SEARCH
-    monkeypatch.setattr(claims, "functions", made.functions)
-    monkeypatch.setattr(claims, "read_target", made.functions.read_target)
+    made.cells.branch = NO_SEARCH
+    for name in ("judge", "judge_everywhere"):
+        monkeypatch.setattr(ring, name, getattr(made.cells, name))
+    kinds = {
+        name: replace(kind, read_target=made.cells.read_target) for name, kind in KINDS.items() if kind.read_target
+    }
+    for name, kind in kinds.items():
+        monkeypatch.setitem(KINDS, name, kind)
     mutant: types.ModuleType = getattr(made, part)
     return mutant
 
 
 def numbers(claim) -> dict[str, float]:
-    return read_claim(claim, "claim").numbers
+    return Claim.read(claim, "claim").numbers
 
 
 def difference(b: Bundle, claim, dtype=None):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import types
 from collections.abc import Callable, Iterable, Mapping
@@ -16,7 +17,7 @@ def installed(monkeypatch: pytest.MonkeyPatch, sources: Mapping[str, str], name:
     made = {}
     for part, source in sources.items():
         for other in sources:
-            source = source.replace(f"onelayer_checker.{other}", f"mutant_{other}")
+            source = re.sub(rf"onelayer_checker\.(\w+\.)?{other}\b", f"mutant_{other}", source)
         made[part] = types.ModuleType(f"mutant_{part}")
         monkeypatch.setitem(sys.modules, f"mutant_{part}", made[part])  # dataclasses look their module up
         exec(compile(source, f"<{name}>", "exec"), made[part].__dict__)

@@ -17,10 +17,13 @@ from attacks.bundle import Bundle, read
 from onelayer import memorize, save
 from onelayer.constructions.contexts import projection, published
 from onelayer.data.separation import distinct
-from onelayer_checker import arb_engine, arb_graph, network
-from onelayer_checker.__main__ import EXITS, Options, check
-from onelayer_checker.arb_graph import Graph, outward
-from onelayer_checker.data import read_data
+from onelayer_checker.arb import engine as arb_engine
+from onelayer_checker.arb import graph as arb_graph
+from onelayer_checker.arb.graph import Graph, outward
+from onelayer_checker.core import graph as network
+from onelayer_checker.core.samples import read_data
+from onelayer_checker.front import EXITS
+from tests.checker.asked import Options, check
 
 ARB, BOTH = Options("arb"), Options("both")
 N, n, d = 24, 5, 3

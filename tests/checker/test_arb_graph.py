@@ -9,9 +9,10 @@ import flint
 import numpy as np
 import pytest
 
-from onelayer_checker import arb_engine, network
-from onelayer_checker.arb_graph import Stack, Trapezoids, outward
-from onelayer_checker.data import read_data
+from onelayer_checker.arb import engine as arb_engine
+from onelayer_checker.arb.graph import Stack, Trapezoids, outward
+from onelayer_checker.core import graph as network
+from onelayer_checker.core.samples import read_data
 
 
 def test_outward_is_outward_and_tight() -> None:

@@ -11,7 +11,8 @@ import pytest
 from attacks.bundle import pack, read
 from attacks.forgeries import forgeries
 from onelayer import memorize, save
-from onelayer_checker.__main__ import EXITS, check
+from onelayer_checker.front import EXITS
+from tests.checker.asked import check
 
 rng = np.random.default_rng(12)
 X, Y = rng.standard_normal((12, 4, 3)), rng.integers(0, 7, (12, 4))
@@ -128,7 +129,7 @@ def test_a_witness_names_the_token(tmp_path, honest) -> None:
 
 
 def test_a_verdict_has_no_truth_value() -> None:
-    from onelayer_checker.claims import Verdict
+    from onelayer_checker.core.claims import Verdict
 
     with pytest.raises(TypeError, match="compare its outcome"):
         bool(Verdict("proved", "", 0.0))

@@ -8,12 +8,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from onelayer_checker import branch, rounding, slopes
-from onelayer_checker.claims import Judge, read_claim
-from onelayer_checker.data import read_data
-from onelayer_checker.files import Malformed
-from onelayer_checker.kernel import FLOAT32, REAL
-from onelayer_checker.network import Network, build
+from onelayer_checker.core.balls import FLOAT32, REAL
+from onelayer_checker.core.claims import Claim
+from onelayer_checker.core.files import Malformed
+from onelayer_checker.core.graph import Network, build
+from onelayer_checker.core.judge import Judge
+from onelayer_checker.core.samples import read_data
+from onelayer_checker.functions import branch, rounding, slopes
 from tests.checker import branching, mutants
 
 MODULES = SimpleNamespace(slopes=slopes, rounding=rounding, branch=branch)
@@ -235,18 +236,18 @@ def check_verdicts(m: SimpleNamespace) -> None:
         ("float32", 1e-7): "undecided",
     }
     for (arith, bound), outcome in wanted.items():
-        found, why, value = m.branch.judge(read_claim(entry(bound, arith), "claim"), line())
+        found, why, value = m.branch.judge(Claim.read(entry(bound, arith), "claim"), line())
         assert found == outcome, (arith, bound, why)
         assert (0.25 <= value <= bound) if outcome == "proved" else value == np.inf
     for k in (1.0, 8.0):  # rounding grows with the box, and is that of its worst part
-        problem = m.branch.Problem(line(), read_claim(entry(1.0), "claim").target, 0.0, k)
+        problem = m.branch.Problem(line(), Claim.read(entry(1.0), "claim").target, 0.0, k)
         at = np.full((1, 1, 1), k)
         assert problem.rounding(FLOAT32) >= m.rounding.largest_rounding(line(), at, 0 * at, FLOAT32)[0]
         assert problem.rounding(REAL) == 0
-    problem = m.branch.Problem(line(), read_claim(entry(1.0), "claim").target, -3.0, 1.0)  # it has a kink at -2
+    problem = m.branch.Problem(line(), Claim.read(entry(1.0), "claim").target, -3.0, 1.0)  # it has a kink at -2
     assert 1.25 <= m.branch.smallest_bound(problem, 0.1) < 1.26
     assert 1.25 <= m.branch.smallest_bound(problem, 0.1, enough=2.0) <= 2.01
-    problem = m.branch.Problem(line(), read_claim(WAVE, "claim").target, 0.0, 1.0)
+    problem = m.branch.Problem(line(), Claim.read(WAVE, "claim").target, 0.0, 1.0)
     few = m.branch.search(problem, 2.31, 4)
     assert len(few.open[0])
     assert few.open_upper > 2.31
@@ -254,7 +255,7 @@ def check_verdicts(m: SimpleNamespace) -> None:
 
 def judged(claim: dict, network: Network, tokens: np.ndarray):
     data = read_data({"tokens": tokens, "answers": np.zeros((tokens.shape[0] * tokens.shape[1], 1))}, network)
-    return Judge(network, data, lambda *_: None).judge(read_claim(claim, "claims[0]"))
+    return Judge(network, data, lambda *_: None).judge(Claim.read(claim, "claims[0]"))
 
 
 def test_verdicts() -> None:

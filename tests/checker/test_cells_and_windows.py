@@ -11,10 +11,11 @@ import pytest
 
 import onelayer
 from onelayer.certify.certificate import certify_data
-from onelayer_checker.__main__ import Options, check
-from onelayer_checker.kernel import ARITHMETICS, FLOAT32, Ball, relu
-from onelayer_checker.layers import Layer, run_stack
-from onelayer_checker.network import build
+from onelayer_checker.core.balls import ARITHMETICS, FLOAT32, Ball, relu
+from onelayer_checker.core.graph import build
+from onelayer_checker.core.layers import Layer, run_stack
+from onelayer_checker.search.stack import accelerate
+from tests.checker.asked import Options, check
 
 
 @pytest.fixture
@@ -187,7 +188,7 @@ def test_cells_decide_what_the_dense_layers_compute(rng) -> None:
     Y = rng.integers(0, 99, (60, 4))
     for options in ({"readout": "table"}, {"readout": "retrieval"}, {"default": -1}):
         model = onelayer.memorize(X, Y, mapping="lattice", **options)
-        network = build({name: np.asarray(a) for name, a in model.transformer.tensors()})
+        network = accelerate(build({name: np.asarray(a) for name, a in model.transformer.tensors()}))
         assert network.readout.hots
         t = Ball(rng.uniform(0, 3e4, (300, 6)), np.zeros((300, 6)))
         for A in ARITHMETICS.values():

@@ -17,23 +17,24 @@ import pytest
 import onelayer_checker
 from attacks.counterexamples import counterexamples
 from attacks.functions import false_claims
-from onelayer_checker.__main__ import Options, check
-from onelayer_checker.claims import Claim, Samples, _separated
-from onelayer_checker.data import Data
-from onelayer_checker.exactness import limit, whole_products
-from onelayer_checker.kernel import ARITHMETICS, REAL, Ball, exact
+from onelayer_checker.core.balls import ARITHMETICS, Ball, exact
+from onelayer_checker.core.claims import Claim
+from onelayer_checker.core.exactness import limit, whole_products
+from onelayer_checker.core.judge import Samples, _separated
+from onelayer_checker.core.samples import Data
+from tests.checker.asked import Options, check
 
 CASES = {case.name: case for case in (*counterexamples(), *false_claims())}
 SOURCE = Path(onelayer_checker.__file__).parent
 
-CLIP = ("kernel.py", "    t = np.where(visible, t, -1e6)\n", "    L = np.minimum(L, 1e5)\n")
-UNKNOWN = ("kernel.py", "    r[~np.isfinite(E + g)[..., 0]] = np.inf  # a logit is unknown\n", "")
-LATER = "{} = __import__('onelayer_checker.kernel').kernel.add({}, Ball({}, 0 * {}), A)\n"
-LOST = ("kernel.py", "(2 + widest + reach)", "2")
-BIAS = ("kernel.py", " | (absb > 0) & (absb < A.tiny)", "")
-LOW = ("plateaus.py", "(low > 0) & (low < A.tiny)", "low > np.inf")
+CLIP = ("core/balls.py", "    t = np.where(visible, t, -1e6)\n", "    L = np.minimum(L, 1e5)\n")
+UNKNOWN = ("core/balls.py", "    r[~np.isfinite(E + g)[..., 0]] = np.inf  # a logit is unknown\n", "")
+LATER = "{} = __import__('onelayer_checker.core.balls').core.balls.add({}, Ball({}, 0 * {}), A)\n"
+LOST = ("core/balls.py", "(2 + widest + reach)", "2")
+BIAS = ("core/balls.py", " | (absb > 0) & (absb < A.tiny)", "")
+LOW = ("search/cells.py", "(low > 0) & (low < A.tiny)", "low > np.inf")
 SIZE = (
-    "hats.py",
+    "functions/hats.py",
     "size = (float(np.abs(W).max()) * H + float(np.abs(b).max())) * UP",
     "size = float(np.abs(W * H + b).max())",
 )
@@ -42,86 +43,90 @@ MUTANTS = {
     "logits that cancel": [CLIP],
     "coordinates nearer": [CLIP],
     "a box of logits": [CLIP],
-    "logits that overflow": [CLIP, UNKNOWN, ("kernel.py", "wide = (v > 1)", "wide = ~(v <= 1)")],
+    "logits that overflow": [CLIP, UNKNOWN, ("core/balls.py", "wide = (v > 1)", "wide = ~(v <= 1)")],
     "a query that begins with its bias": [
         (
-            "network.py",
+            "core/graph.py",
             "read = linear(h, columns, biases, A)\n",
             "read = linear(h, columns, 0.0, A)\n        " + LATER.format("read", "read", "biases", "biases"),
         )
     ],
     "a block that begins with its bias": [
         (
-            "layers.py",
+            "core/layers.py",
             "y = linear(split, W, bias, A)\n",
             "y = linear(split, W, 0.0, A)\n            " + LATER.format("y", "y", "bias", "bias"),
         )
     ],
     "zero times infinity": [
         (
-            "kernel.py",
+            "core/balls.py",
             "guarded(r, (S + R) * np.where(reach < np.inf, 2.0, np.inf), A)",
             "np.where(terms > 0, guarded(r, 2 * (S + R), A), 0.0)",
         )
     ],
-    "averages normalised late": [("kernel.py", "(k if extra else 1)", "1")],
+    "averages normalised late": [("core/balls.py", "(k if extra else 1)", "1")],
     "a subnormal weight in a block": [LOST],
     "a subnormal token in a block": [LOST],
     "a subnormal bias": [BIAS],
-    "a subnormal slope": [("plateaus.py", "for x in parts))\n    listed", "for x in parts[1:]))\n    listed")],
+    "a subnormal slope": [("search/cells.py", "for x in parts))\n    listed", "for x in parts[1:]))\n    listed")],
     "a subnormal value": [
-        ("exactness.py", "        fits = fits & ((row == 0)", "        continue\n        fits = ((row == 0)")
+        ("core/exactness.py", "        fits = fits & ((row == 0)", "        continue\n        fits = ((row == 0)")
     ],
-    "a negative subnormal token on a plateau": [("plateaus.py", "(high < 0) & (high > -A.tiny)", "high > np.inf")],
+    "a negative subnormal token on a plateau": [
+        ("search/cells.py", "(high < 0) & (high > -A.tiny)", "high > np.inf")
+    ],
     "a positive subnormal token on a plateau": [LOW],
     "a subnormal coordinate": [BIAS, LOW],
-    "whole numbers beyond the mantissa": [("exactness.py", "return 1.0 / max(A.u, U)", "return 4.0 / max(A.u, U)")],
-    "two terms": [("exactness.py", "one = (terms <= 1)", "one = (terms <= 2)")],
-    "a product that rounds": [("exactness.py", "one = (terms <= 1) & (rounds == 0)", "one = terms <= 1")],
-    "a product below all floats": [("exactness.py", "4 * (A.tiny + NORMAL)", "4 * A.tiny")],
-    "an average near a whole number": [("exactness.py", "_count(~point | (x.m", "_count((x.m")],
-    "a row and a bias": [("exactness.py", "fits & ((terms <= 1)", "fits & ((terms <= 2)")],
+    "whole numbers beyond the mantissa": [
+        ("core/exactness.py", "return 1.0 / max(A.u, U)", "return 4.0 / max(A.u, U)")
+    ],
+    "two terms": [("core/exactness.py", "one = (terms <= 1)", "one = (terms <= 2)")],
+    "a product that rounds": [("core/exactness.py", "one = (terms <= 1) & (rounds == 0)", "one = terms <= 1")],
+    "a product below all floats": [("core/exactness.py", "4 * (A.tiny + NORMAL)", "4 * A.tiny")],
+    "an average near a whole number": [("core/exactness.py", "_count(~point | (x.m", "_count((x.m")],
+    "a row and a bias": [("core/exactness.py", "fits & ((terms <= 1)", "fits & ((terms <= 2)")],
     "a row and a bias beyond the mantissa": [
-        ("stack.py", "len(rows) * following.whole <= limit(A)", "following.whole < np.inf"),
-        ("claims.py", "    if not network.readout.hots:\n", "    if True:\n"),  # the dense evaluation would notice
+        ("search/stack.py", "len(rows) * following.whole <= limit(A)", "following.whole < np.inf"),
+        ("core/judge.py", "    judge.compare_ways(samples, claim.A)\n", ""),  # the dense evaluation would notice
     ],
     "a unit that is always on": [
-        ("plateaus.py", "np.append(at[i : j + 1][slope[i : j + 1] != 0], 0)", "np.zeros(1, np.intp)"),
-        ("claims.py", "    if not network.readout.hots:\n", "    if True:\n"),  # the dense evaluation would notice
+        ("search/cells.py", "np.append(at[i : j + 1][slope[i : j + 1] != 0], 0)", "np.zeros(1, np.intp)"),
+        ("core/judge.py", "    judge.compare_ways(samples, claim.A)\n", ""),  # the dense evaluation would notice
     ],
     "a coordinate that no cell reads": [
         (
-            "plateaus.py",
+            "search/cells.py",
             "np.isfinite(t.low).all(axis=1) & np.isfinite(t.high)",
             "np.isfinite(low).all(axis=1) & (t.m == t.m)",
         )
     ],
-    "many units along one coordinate": [("plateaus.py", "self.units * reach", "2 * low.shape[1] * reach")],
+    "many units along one coordinate": [("search/cells.py", "self.units * reach", "2 * low.shape[1] * reach")],
     "a carried product below all floats": [
-        ("exactness.py", "is_power(w) & _normal(np.abs(x.m * w), A)", "is_power(w)")
+        ("core/exactness.py", "is_power(w) & _normal(np.abs(x.m * w), A)", "is_power(w)")
     ],
-    "a radius below all floats": [("kernel.py", "        small |= (x.r > 0)", "        small |= (x.r < 0)")],
-    "units that overflow": [("plateaus.py", "self.units * reach", "reach")],
-    "powers below all floats": [("functions.py", "    x = np.maximum(x, 2.0 ** -(FAINT // p))\n", "")],
-    "overflow between cells": [("functions.py", "claim.arith.u > 0 and overflows(", "False and overflows(")],
-    "cells that are not stored": [("functions.py", "if count == len(centres) ** (n * d):", "if True:")],
-    "an answer of many small terms": [("functions.py", " + 2 * gamma(terms, U)", "")],
-    "a token between two numbers": [("network.py", "around(x, radius, A)", "Ball(x, np.full_like(x, radius))")],
+    "a radius below all floats": [("core/balls.py", "        small |= (x.r > 0)", "        small |= (x.r < 0)")],
+    "units that overflow": [("search/cells.py", "self.units * reach", "reach")],
+    "powers below all floats": [("functions/cells.py", "    x = np.maximum(x, 2.0 ** -(FAINT // p))\n", "")],
+    "overflow between cells": [("functions/cells.py", "claim.A.u > 0 and overflows(", "False and overflows(")],
+    "cells that are not stored": [("functions/cells.py", "if count == len(centres) ** (n * d):", "if True:")],
+    "an answer of many small terms": [("functions/cells.py", " + 2 * gamma(terms, U)", "")],
+    "a token between two numbers": [("core/graph.py", "around(x, radius, A)", "Ball(x, np.full_like(x, radius))")],
     "a token that is rounded twice": [
-        ("rounding.py", "guarded(size * (A.u * UP) + A.tiny, size, A)", "np.zeros_like(x.m)")
+        ("functions/rounding.py", "guarded(size * (A.u * UP) + A.tiny, size, A)", "np.zeros_like(x.m)")
     ],
     "tokens that overflow": [
-        ("rounding.py", "guarded(size * (A.u * UP) + A.tiny, size, A)", "size * (A.u * UP) + A.tiny")
+        ("functions/rounding.py", "guarded(size * (A.u * UP) + A.tiny, size, A)", "size * (A.u * UP) + A.tiny")
     ],
     "a cell that overflows": [
-        ("kernel.py", "Ball(x, guarded(np.where(between,", "Ball(x, (lambda r, *_: r)(np.where(between,")
+        ("core/balls.py", "Ball(x, guarded(np.where(between,", "Ball(x, (lambda r, *_: r)(np.where(between,")
     ],
     "answers that cancel": [SIZE],
     "values that the checker rounds": [SIZE],
-    "a bad vertex of the last simplex": [("hats.py", "break  # the other", "return worst  # the other")],
-    "a subnormal scale": [("hats.py", "small * (2 + scale + largest)", "small * (2 + scale)")],
-    "a channel that nobody reads": [("hats.py", "if not 4 * n * (", "if False and not 4 * n * (")],
-    "answers that overflow": [("hats.py", " and 4 * size < A.big", "")],
+    "a bad vertex of the last simplex": [("functions/hats.py", "break  # the other", "return worst  # the other")],
+    "a subnormal scale": [("functions/hats.py", "small * (2 + scale + largest)", "small * (2 + scale)")],
+    "a channel that nobody reads": [("functions/hats.py", "if not 4 * n * (", "if False and not 4 * n * (")],
+    "answers that overflow": [("functions/hats.py", " and 4 * size < A.big", "")],
 }
 
 
@@ -175,10 +180,11 @@ def test_separation_is_never_overstated() -> None:
         )
         r = m * 2.0**-53 * rng.integers(0, 3, (count, c)) * rng.integers(0, 2)
         delta *= 1 - int(rng.integers(0, 12)) * 2.0**-52
-        claim = Claim("separated", REAL, "token", {"r": 1e9, "delta": delta})
+        claim = Claim("separated", "real", "token", {"r": 1e9, "delta": delta})
         data = Data(rng.normal(size=(count, 1, 1)), np.ones(count, int), np.zeros((count, 1)), np.arange(count))
         samples = Samples(np.arange(count), np.zeros(count, int), Ball(m, r))
-        if _separated(claim, SimpleNamespace(tensors={}), data, samples).outcome != "proved":
+        judge = SimpleNamespace(network=SimpleNamespace(tensors={}), data=data, samples=lambda *_, s=samples: s)
+        if _separated(judge, claim).outcome != "proved":
             continue
         proved += 1
         exact_m, exact_r = ([[Fraction(x) for x in row] for row in a.tolist()] for a in (m, r))

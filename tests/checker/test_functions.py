@@ -13,11 +13,11 @@ import pytest
 from attacks.counterexamples import bundle
 from attacks.forged_functions import ASSUMED, near_cells, of_cells
 from attacks.functions import COPY, SILENT, about, constant, false_claims
-from onelayer_checker import functions
-from onelayer_checker.__main__ import check
-from onelayer_checker.kernel import ARITHMETICS
-from onelayer_checker.network import build
+from onelayer_checker.core.balls import ARITHMETICS
+from onelayer_checker.core.graph import build
+from onelayer_checker.functions import cells as functions
 from tests.checker import dense, honest
+from tests.checker.asked import check
 
 FORGERIES = {f.name: f for f in of_cells(honest.bundle("cells"))}
 FALSE = [case for case in false_claims() if case.bundle.certificate["claims"][0]["type"] == "lp_error"]
@@ -302,7 +302,7 @@ MUTANTS = [
 
 
 def test_mutants_are_of_this_code() -> None:
-    assert [old for _, old, _ in MUTANTS if honest.SOURCES["functions"].count(old) != 1] == []
+    assert [old for _, old, _ in MUTANTS if honest.SOURCES["cells"].count(old) != 1] == []
 
 
 def test_what_is_expected_holds(monkeypatch) -> None:

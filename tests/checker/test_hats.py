@@ -7,13 +7,14 @@ import pytest
 
 from attacks.forged_functions import near_hats, of_gates, of_hats
 from attacks.functions import about, constant, everywhere, false_claims, interpolator
-from onelayer_checker import functions, hats
-from onelayer_checker.__main__ import check
-from onelayer_checker.hats import gather, recognise, rounding, sup_error
-from onelayer_checker.kernel import ARITHMETICS
-from onelayer_checker.network import build
-from onelayer_checker.targets import read_program
+from onelayer_checker.core.balls import ARITHMETICS
+from onelayer_checker.core.graph import build
+from onelayer_checker.functions import cells as functions
+from onelayer_checker.functions import hats
+from onelayer_checker.functions.hats import gather, recognise, rounding, sup_error
+from onelayer_checker.functions.targets import read_program
 from tests.checker import dense, honest
+from tests.checker.asked import check
 
 FORGERIES = {f"{name}: {f.name}": (name, f) for name in ("hats",) for f in of_hats(honest.bundle(name))}
 FORGERIES |= {f"gates: {f.name}": ("gates", f) for f in of_gates(honest.bundle("gates"))}

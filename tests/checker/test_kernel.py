@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from onelayer_checker import kernel
+from onelayer_checker.core import balls as kernel
 from tests.checker import adversary, adversary_softmax, mutants
 
 SOURCE = Path(kernel.__file__).read_text()

@@ -10,11 +10,11 @@ import pytest
 
 from onelayer.targets import ZOO
 from onelayer.targets.program import BINARY, UNARY
-from onelayer_checker import intervals, targets
-from onelayer_checker.files import Malformed
+from onelayer_checker.core.files import Malformed
+from onelayer_checker.functions import intervals, targets
 from tests.checker import enclosures, mutants
 
-SOURCES = {module.__name__.split(".")[1]: Path(module.__file__).read_text() for module in (intervals, targets)}
+SOURCES = {module.__name__.split(".")[-1]: Path(module.__file__).read_text() for module in (intervals, targets)}
 
 #: (module, what is broken, the code, what replaces it)
 MUTANTS = [

@@ -11,7 +11,7 @@ import pytest
 from onelayer import HypothesisError
 from onelayer.targets import ZOO, Builder, Program, names, resolve
 from onelayer.targets.slopes import lipschitz
-from onelayer_checker.targets import bounds, read_program
+from onelayer_checker.functions.targets import bounds, read_program
 
 NAMES = [*names(), "polynomial:7", "random:9"]
 SHAPES = [(3, 1, 0.0, 1.0), (2, 2, -1.0, 0.5), (5, 1, 2.0, 7.0)]

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.certify.certificate import Certificate
+from onelayer.certify.certificate import Certificate, Progress, judged
 from onelayer.model import Transformer
 from onelayer.targets import Target
-from onelayer_checker import branch, hats
-from onelayer_checker.claims import Claim, Judge, Progress, read_claim
-from onelayer_checker.data import read_data
-from onelayer_checker.functions import MOST_TOKENS
-from onelayer_checker.network import Network, build
-from onelayer_checker.targets import Program
+from onelayer_checker import Claim
 
 Array = NDArray[Any]
 LARGEST = 2.0**900
-#: Where the checker halves boxes for a smaller bound: how far above an error it may stay, how many boxes that is
-#: worth, and the share of the tolerance that is small enough.
-SLACK, BOXES, ENOUGH = 0.15, 1 << 17, 0.125
+#: The share of the tolerance that is small enough for a bound on the whole box.
+ENOUGH = 0.125
+#: The checker looks at all orders of a sequence of so many tokens; of more, it assumes the symmetry.
+MOST_TOKENS = 6
 
 
 def as_entry(target: Target, value_error: float) -> dict[str, Any] | None:
@@ -52,39 +47,27 @@ def prove(
     """
     if not entries:
         return None
-    network = build({name: np.asarray(array) for name, array in transformer.tensors()})
-    judge = Judge(network, read_data(tensors, network), progress)
+    loose = []
+    for entry in entries:
+        claim = Claim.read({**entry, "bound": LARGEST.hex()})
+        everywhere = claim.type == "sup_error_everywhere"
+        loose.append(replace(claim, numbers=claim.numbers | {"bound": tolerance if everywhere else LARGEST}))
+    report = judged(transformer, tensors, [{**entry, "bound": LARGEST.hex()} for entry in entries], progress, [])
     claims: list[dict[str, Any]] = []
     verdicts: list[str] = []
-    read = [read_claim({**entry, "bound": LARGEST.hex()}, f"claims[{i}]") for i, entry in enumerate(entries)]
-    for entry, claim, wanted in zip(entries, read, _wanted(network, read, tolerance), strict=True):
-        loose = replace(claim, numbers={**claim.numbers, "bound": wanted})
-        verdict = judge.judge(loose)
+    for entry, claim in zip(entries, loose, strict=True):
+        wanted = replace(claim, numbers=claim.numbers | {"bound": report.least_bound(claim, ENOUGH * tolerance)})
+        verdict = report.judge(wanted)
         if verdict.outcome != "proved":
             return None
         # The largest error that was certain is a bound that is proved by the same comparisons.
         bound = verdict.value
-        if loose.type == "lp_error":
-            bound = float(np.nextafter(bound ** (1 / loose.numbers["p"]), np.inf)) * (1 + 2.0**-30)
+        if wanted.type == "lp_error":
+            bound = float(np.nextafter(bound ** (1 / wanted.numbers["p"]), np.inf)) * (1 + 2.0**-30)
         claims.append({**entry, "bound": bound.hex()})
-        claim = replace(loose, numbers={**loose.numbers, "bound": bound})
+        claim = replace(wanted, numbers=wanted.numbers | {"bound": bound})
         verdicts.append(f"{claim}: {verdict.outcome}, {verdict.why}")
     return Certificate(tuple(claims), tensors, tuple(verdicts))
-
-
-def _wanted(network: Network, claims: list[Claim], tolerance: float) -> Iterator[float]:
-    """The bounds that the checker is asked for. Where it halves boxes, about the smallest that it can prove."""
-    real: float | None = None
-    for claim in claims:
-        low, high = claim.numbers["low"], claim.numbers["high"]
-        if claim.type != "sup_error_everywhere":
-            yield LARGEST
-        elif not isinstance(claim.target, Program) or hats.recognise(network.readout.layers) is not None:
-            yield tolerance
-        else:
-            problem = branch.Problem(network, claim.target, low, high)
-            real = branch.smallest_bound(problem, SLACK, BOXES, ENOUGH * tolerance) if real is None else real
-            yield min(tolerance, (real + problem.rounding(claim.arith)) * (1 + 2.0**-30))
 
 
 def bound_of(certificate: Certificate, arith: str) -> float:

@@ -13,7 +13,7 @@ from onelayer.approximation.prove import as_entry
 from onelayer.constructions.approximation import quantise
 from onelayer.constructions.approximation.grid import Grid
 from onelayer.ledger import Constant
-from onelayer_checker.targets import bounds, read_program
+from onelayer.targets.enclosure import as_checked
 
 Array = NDArray[Any]
 
@@ -125,9 +125,8 @@ def predicted_error(request: Request, levels: int) -> float:
     cells = some_sequences(grid, LOOKED_AT, request.seed)
     centres = grid.tokens[cells]
     if target.program is not None:
-        program = read_program(target.program.to_json(), "target")
         x = centres.reshape(len(cells), -1)
-        low, high = bounds(program, x - grid.radius, x + grid.radius)
+        low, high = as_checked(target.program).bounds(x - grid.radius, x + grid.radius)
         at_centre = target.evaluate(centres).reshape(low.shape)
         return float(np.maximum(high - at_centre, at_centre - low).max())
     if target.lipschitz is not None:

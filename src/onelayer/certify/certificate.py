@@ -1,30 +1,31 @@
-"""Writing a certificate: the checker's own judge is asked what it can prove, and just that is claimed."""
+"""Writing a certificate: the checker is asked what it can prove, and just that is claimed."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save as save_tensors
 
+from onelayer.certify.folder import CERTIFICATE, DATA, MODEL
 from onelayer.data.answers import Answers, read_answers
 from onelayer.data.sequences import Sequences
 from onelayer.errors import HypothesisError
 from onelayer.memory import Memory
-from onelayer_checker.claims import Claim, Judge, Progress, Verdict
-from onelayer_checker.data import Data, read_data
-from onelayer_checker.files import CERTIFICATE, DATA, MODEL
-from onelayer_checker.kernel import ARITHMETICS
-from onelayer_checker.network import Network, build
+from onelayer.model import Transformer
+from onelayer.model.forward import forward
+from onelayer_checker import Claim, Report, Verdict, check
 
 Array = NDArray[Any]
-#: Radii tried for a robust claim, each a quarter of the one before.
-TRIES = 4
+Progress = Callable[[int, int], None]
+#: Radii tried for a robust claim, each a quarter of the one before; and sequences on which the first is found.
+TRIES, FEW = 4, 128
 #: Unknown sequences that a model with a default is tried on.
 STRANGERS = 256
 FORMAT, TEMPLATE, PROFILE = "onelayer-certificate/1", "one-layer/1", "ieee-any-order/1"
@@ -39,7 +40,7 @@ class Certificate:
     verdicts: tuple[str, ...]  # what the checker said of each claim; the files say it again to whoever asks
     causal: bool = False
 
-    def files(self, weights: bytes, version: str) -> dict[str, bytes]:
+    def files(self, weights: bytes) -> dict[str, bytes]:
         """The files that go beside the weights."""
         content = {MODEL: weights, DATA: save_tensors(self.data)}
         certificate = {
@@ -50,9 +51,25 @@ class Certificate:
                 name: {"sha256": hashlib.sha256(c).hexdigest(), "bytes": len(c)} for name, c in content.items()
             },
             "claims": list(self.claims),
-            "producer": {"name": "onelayer", "version": version},
+            "producer": {"name": "onelayer", "version": version("onelayer")},
         }
         return {DATA: content[DATA], CERTIFICATE: json.dumps(certificate, indent=1).encode()}
+
+
+def judged(
+    transformer: Transformer,
+    data: dict[str, Array],
+    entries: Iterable[dict[str, Any]],
+    progress: Progress = lambda *_: None,
+    claims: Iterable[Claim] | None = None,
+) -> Report:
+    """What the checker says of a certificate with these entries, or of other claims; more can be asked of it."""
+    weights = save_tensors({name: np.ascontiguousarray(a) for name, a in transformer.tensors()})
+    certificate = Certificate(tuple(entries), data, (), transformer.attention.causal)
+    report = check({MODEL: weights, **certificate.files(weights)}, progress=progress, claims=claims)
+    if report.result in ("MALFORMED", "UNFIT"):
+        raise HypothesisError("memorize", "a model that the checker reads", report.why, "Report this as a bug.")
+    return report
 
 
 def certify(
@@ -72,35 +89,114 @@ def certify(
 
 def certify_data(model: Memory, tensors: dict[str, Array], progress: Progress = lambda *_: None) -> Certificate:
     """The same for data as the checker reads it: tokens or the windows of a stream, and rows of answers."""
-    causal = model.transformer.attention.causal
-    network = build({name: np.asarray(array) for name, array in model.transformer.tensors()}, causal)
-    data = read_data(tensors, network)
-    if data.strangers is not None:
-        tensors = _provable(tensors, network, data.strangers, str(model.transformer.dtype), model.form.scope)
-        data = read_data(tensors, network)
-    judge, scope, dtype = Judge(network, data, progress), model.form.scope, str(model.transformer.dtype)
-    claims: list[Claim] = []
-    verdicts: list[Verdict] = []
-    for arith in ("real", dtype):
-        proved = _memorizes(judge, arith, scope)
-        claims.append(proved[0])
-        verdicts.append(proved[1])
-    eps = claims[-1].numbers["eps"]
-    unknown = [] if data.strangers is None else [Claim("rejects", ARITHMETICS[dtype], scope, {"eps": 0.0})]
-    for further in (_separated(judge, scope), *_robust(judge, network, data, dtype, scope, eps), *unknown):
-        if further is None or further.type in [claim.type for claim in claims]:
+    scope, dtype = model.form.scope, str(model.transformer.dtype)
+    exactly = [Claim("memorizes", arith, scope, {"eps": 0.0}) for arith in ("real", dtype)]
+    report = judged(model.transformer, tensors, [claim.to_json() for claim in exactly], progress)
+    proved = [_memorizes(report, found.claim, found.verdict) for found in report.claims]
+    eps = proved[-1][0].numbers["eps"]
+    if "strangers" in tensors:
+        tensors = _provable(tensors, report, Claim("rejects", dtype, scope, {"eps": 0.0}))
+    rejects = [Claim("rejects", dtype, scope, {"eps": 0.0})] if "strangers" in tensors else []
+    for further in (_separated(report, scope), *_robust(report, model, tensors, eps), *rejects):
+        if further is None or further.type in [claim.type for claim, _ in proved]:
             continue
-        if (verdict := judge.judge(further)).outcome == "proved":
-            claims.append(further)
-            verdicts.append(verdict)
+        if further.type == "rejects":
+            report = judged(model.transformer, tensors, [further.to_json()], progress, [])
+        if (verdict := report.judge(further)).outcome == "proved":
+            proved.append((further, verdict))
     return Certificate(
-        tuple(_as_text(claim) for claim in claims),
+        tuple(claim.to_json() for claim, _ in proved),
         tensors,
-        tuple(
-            f"{claim}: {verdict.outcome}, {verdict.why}" for claim, verdict in zip(claims, verdicts, strict=True)
-        ),
-        causal,
+        tuple(f"{claim}: {verdict.outcome}, {verdict.why}" for claim, verdict in proved),
+        model.transformer.attention.causal,
     )
+
+
+def _memorizes(report: Report, claim: Claim, verdict: Verdict) -> tuple[Claim, Verdict]:
+    """With eps = 0 if that can be proved, else with what the checker found."""
+    if verdict.outcome != "proved":
+        loose = replace(claim, numbers={"eps": float(np.finfo(np.float64).max)})
+        bound = report.judge(loose)
+        if bound.outcome == "proved":
+            claim = replace(claim, numbers={"eps": bound.value})
+            verdict = report.judge(claim)
+    if verdict.outcome != "proved":
+        raise HypothesisError(
+            "memorize",
+            f"answers that the checker can prove in {claim.arith}",
+            f"it says {verdict.outcome}: {verdict.why}",
+            "Certify the data that the model memorised; other readouts than plateaus may not be provable.",
+        )
+    return claim, verdict
+
+
+def _separated(report: Report, scope: str) -> Claim | None:
+    """With about the largest delta that is proved."""
+    least = float(np.finfo(np.float64).tiny)
+    claim = Claim("separated", "real", scope, {"r": 0.0, "delta": least})
+    r = report.judge(claim).value  # undecided with r = 0, and the value is the largest coordinate
+    first = report.judge(replace(claim, numbers={"r": r, "delta": least}))
+    if first.outcome != "proved":
+        return None
+    if first.value > least:  # on a line it shows the smallest gap at once
+        return replace(claim, numbers={"r": r, "delta": first.value})
+    for k in range(15, 60):  # larger ones would compare nearly all pairs
+        further = replace(claim, numbers={"r": r, "delta": r * 2.0**-k})
+        if report.judge(further).outcome == "proved":
+            return further
+    return None
+
+
+def _robust(report: Report, model: Memory, tensors: dict[str, Array], eps: float) -> Iterator[Claim]:
+    """Radii, the first found on the sequences whose coordinates come closest; one that is proved is claimed."""
+    kinds = [type(layer).__name__ for layer in model.transformer.readout]
+    real = "tokens" in tensors and tensors["tokens"].dtype != np.int64
+    if not real or kinds != ["Linear", "Linear", "Grouped", "Linear"]:
+        return
+    few = _closest(model, tensors)
+    claim = Claim("robust", str(model.transformer.dtype), model.form.scope, {"radius": 0.0, "eps": eps})
+    radius = float(np.abs(tensors["tokens"]).max())
+    for step in (2.0**-16, 2.0**-4, 2.0**-1):  # down by this factor until proved, then back up one step, and finer
+        tried = radius
+        while tried > 2.0**-200 * radius and not _holds(report, claim, tried, few):
+            tried *= step
+        radius = tried / step
+    for k in range(TRIES if radius > 0 else 0):
+        yield replace(claim, numbers={"radius": radius * 0.5 * 0.25**k, "eps": eps})
+
+
+def _holds(report: Report, claim: Claim, radius: float, few: Array) -> bool:
+    return report.judge(replace(claim, numbers=claim.numbers | {"radius": radius}), few).outcome == "proved"
+
+
+def _closest(model: Memory, tensors: dict[str, Array]) -> Array:
+    """Sequences of which a first coordinate is nearest to that of another sample; and some others."""
+    head = replace(model.transformer, readout=model.transformer.readout[:1])
+    tokens, lengths = tensors["tokens"], tensors.get("lengths")
+    t = forward(head, tokens, lengths)[..., 0]
+    if lengths is not None:
+        t = np.where(np.arange(t.shape[1]) < lengths[:, None], t, np.nan)
+    order = np.argsort(t, axis=None, kind="stable")  # NaN comes last
+    gaps = np.diff(t.ravel()[order].astype(np.float64))
+    near = np.argsort(np.where(gaps > 0, gaps, np.inf), kind="stable")[:FEW]
+    spread = np.linspace(0, len(tokens) - 1, FEW).astype(int)
+    return np.unique(np.concatenate([order[near] // t.shape[1], order[near + 1] // t.shape[1], spread]))
+
+
+def _provable(tensors: dict[str, Array], report: Report, claim: Claim) -> dict[str, Array]:
+    """Without the strangers that the checker cannot see rejected, say on a ramp between two cells."""
+    parts, kept = [np.arange(len(tensors["strangers"]))], []
+    while parts:
+        part = parts.pop()
+        if report.judge(claim, part).outcome == "proved":
+            kept.append(part)
+        elif len(part) > 1:
+            parts += np.array_split(part, 2)
+    rest = {name: a for name, a in tensors.items() if name not in ("strangers", "default")}
+    if not kept:
+        return rest
+    strangers = tensors["strangers"][np.sort(np.concatenate(kept))]
+    return rest | {"strangers": np.ascontiguousarray(strangers), "default": tensors["default"]}
 
 
 def _strangers(model: Memory, sequences: Sequences) -> dict[str, Array]:
@@ -118,21 +214,6 @@ def _strangers(model: Memory, sequences: Sequences) -> dict[str, Array]:
         return {}
     kept = tokens[rejected].astype(model.transformer.dtype) if sequences.is_real else tokens[rejected]
     return {"strangers": np.ascontiguousarray(kept), "default": default}
-
-
-def _provable(
-    tensors: dict[str, Array], network: Network, strangers: Data, dtype: str, scope: str
-) -> dict[str, Array]:
-    """Without the strangers that the checker cannot see rejected, say on a ramp between two cells."""
-    samples = Judge(network, strangers, lambda *_: None).samples(ARITHMETICS[dtype], scope)
-    with np.errstate(all="ignore"):
-        out = network.readout.apply(samples.t, ARITHMETICS[dtype])
-    open_ = (out.r != 0).any(axis=1) | (out.m != tensors["default"]).any(axis=1)
-    kept = np.setdiff1d(samples.i, samples.i[open_])
-    rest = {name: a for name, a in tensors.items() if name not in ("strangers", "default")}
-    if not kept.size:
-        return rest
-    return rest | {"strangers": np.ascontiguousarray(tensors["strangers"][kept]), "default": tensors["default"]}
 
 
 def _data(model: Memory, sequences: Sequences, answers: Answers) -> dict[str, Array]:
@@ -161,64 +242,3 @@ def _recoded(rows: Array, answers: Answers, model: Memory) -> Array:
         )
     codes = np.array([index[name] for name in answers.form.classes], np.float64)
     return codes[rows[:, 0].astype(np.int64)][:, None]
-
-
-def _memorizes(judge: Judge, arith: str, scope: str) -> tuple[Claim, Verdict]:
-    """With eps = 0 if that can be proved, else with what the checker found."""
-    claim = Claim("memorizes", ARITHMETICS[arith], scope, {"eps": 0.0})
-    verdict = judge.judge(claim)
-    if verdict.outcome != "proved":
-        loose = Claim("memorizes", ARITHMETICS[arith], scope, {"eps": np.finfo(np.float64).max})
-        bound = judge.judge(loose)
-        if bound.outcome == "proved":
-            claim = Claim("memorizes", ARITHMETICS[arith], scope, {"eps": bound.value})
-            verdict = judge.judge(claim)
-    if verdict.outcome != "proved":
-        raise HypothesisError(
-            "memorize",
-            f"answers that the checker can prove in {arith}",
-            f"it says {verdict.outcome}: {verdict.why}",
-            "Certify the data that the model memorised; other readouts than plateaus may not be provable.",
-        )
-    return claim, verdict
-
-
-def _separated(judge: Judge, scope: str) -> Claim | None:
-    samples = judge.samples(ARITHMETICS["real"], scope)
-    r = float(np.maximum(np.abs(samples.t.low), np.abs(samples.t.high)).max())
-    delta = np.finfo(np.float64).tiny
-    # The first shows the gap of ids on a line; with more coordinates, larger ones would compare nearly all pairs.
-    first = 4 if samples.t.m.shape[1] == 1 else 15
-    for wanted in (delta, *(r * 2.0**-k for k in range(first, 60))):
-        claim = Claim("separated", ARITHMETICS["real"], scope, {"r": r, "delta": wanted})
-        verdict = judge.judge(claim)
-        if verdict.outcome != "proved" and wanted == delta:
-            return None
-        if verdict.outcome == "proved" and verdict.value > delta:
-            return claim if wanted != delta else replace(claim, numbers={"r": r, "delta": verdict.value})
-    return None
-
-
-def _robust(judge: Judge, network: Network, data: Data, arith: str, scope: str, eps: float) -> Iterator[Claim]:
-    """Radii from how fast the balls of the coordinates grow, and how much room each has; the first that is proved
-    is claimed."""
-    A, hots = ARITHMETICS[arith], network.readout.hots.get(0)
-    if data.tokens.dtype == np.int64 or hots is None or len(network.readout.layers) != 3 or len(hots.families) > 1:
-        return
-    plateaus = hots.families[0][1]
-    still = judge.samples(A, scope)
-    group = plateaus.decide(still.t, A)
-    room = np.minimum(plateaus.on_high[group] - still.t.high, still.t.low - plateaus.on_low[group]).min(axis=1)
-    trial = float(np.abs(data.tokens).max()) * 2.0**-30
-    moved = judge.samples(A, scope, trial)
-    growth = ((moved.t.r - still.t.r) / trial).max(axis=1)
-    with np.errstate(divide="ignore"):
-        radius = 0.5 * float((room / growth).min())
-    for _ in range(TRIES if 0 < radius < np.inf else 0):  # other plateaus may be nearer than the end of one's own
-        yield Claim("robust", A, scope, {"radius": radius, "eps": eps})
-        radius /= 4
-
-
-def _as_text(claim: Claim) -> dict[str, str]:
-    numbers = {name: float(value).hex() for name, value in claim.numbers.items()}
-    return {"type": claim.type, "arith": claim.arith.name, "scope": claim.scope, **numbers}

@@ -15,14 +15,13 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from onelayer.certify.folder import read_certified
 from onelayer.errors import HypothesisError, MissingExtraError
 from onelayer.export.bundle import load
 from onelayer.memory import Memory
 from onelayer.model.forward import forward
 from onelayer.targets import Program as Function
-from onelayer_checker.claims import Claim, read_claim
-from onelayer_checker.files import read_folder
-from onelayer_checker.targets import Program
+from onelayer_checker import Claim
 
 Array = NDArray[Any]
 #: Numbers of the widest layer that a replay may hold at a time.
@@ -104,10 +103,9 @@ def replay(folder: str | Path, runtimes: Iterable[str], most: int = 2_000) -> di
     A line per runtime: empty, or the first answer outside its bound. This falsifies; it never proves.
     """
     model = load(folder)
-    certificate, _, data = read_folder(Path(folder))
-    dtype = str(model.transformer.dtype)
-    claims = [read_claim(entry, f"claims[{i}]") for i, entry in enumerate(certificate["claims"])]
-    claims = [claim for claim in claims if claim.arith.name == dtype]
+    found = read_certified(folder)
+    data, dtype = found.data, str(model.transformer.dtype)
+    claims = [claim for claim in found.claims if claim.arith == dtype]
     stored = sorted((c for c in claims if c.type == "memorizes"), key=lambda claim: claim.numbers["eps"])
     near = [claim for claim in claims if claim.type in ("sup_error", "sup_error_everywhere")]
     if not stored and not near:
@@ -161,7 +159,7 @@ def _near(claim: Claim, data: dict[str, Array], most: int, widest: int) -> Asked
     most = max(4, min(most, REPLAYED // (tokens.shape[1] * widest)))
     rng = np.random.default_rng(0)
     some = rng.permutation(len(tokens))[:most]
-    if isinstance(target, Program):
+    if hasattr(target, "lines"):
         if claim.type == "sup_error":
             some = rng.integers(0, len(tokens), most)
             tokens = _moved(tokens[some], n["radius"], rng)

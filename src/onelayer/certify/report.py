@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from html import escape
 from pathlib import Path
-from typing import Any
 
 from onelayer.certify.words import assumed, not_claimed, sentence, target_of
 from onelayer.export.bundle import load
 from onelayer.ledger import show
-from onelayer_checker.__main__ import check
-from onelayer_checker.claims import Claim, read_claim
-from onelayer_checker.files import read_folder
+from onelayer_checker import Claim, Report, check
 
 COLOURS = {"VERIFIED": "#1b7f3b", "NOT VERIFIED": "#b3261e", "UNKNOWN": "#9a6700", "MALFORMED": "#b3261e"}
 SHOWN = ("mapping", "readout", "rank", "dtype", "distinct", "beta", "gap", "guard", "radius_upper", "parameters")
@@ -29,30 +26,28 @@ code { font-size: .9em } footer { color: #656d76; font-size: .85rem; margin-top:
 """
 
 
-def write_report(folder: str | Path, path: str | Path, show_line: Callable[[str], None] = lambda _: None) -> str:
-    """Have the checker decide a bundle and write the page; returns the checker's last line."""
-    verdict = check(Path(folder), show_line)
+def write_report(folder: str | Path, path: str | Path, show_line: Callable[[str], None] = lambda _: None) -> Report:
+    """Have the checker decide a bundle and write the page."""
+    verdict = check(folder, show=lambda judged: show_line(str(judged)))
     page = render(Path(folder), verdict)
     target = Path(path)
     part = target.with_name(f".{target.name}.part")
     part.write_text(page, encoding="utf-8")
     part.replace(target)
-    return str(verdict["result"])
+    return verdict
 
 
-def render(folder: Path, verdict: dict[str, Any]) -> str:
-    colour = COLOURS.get(verdict["result"], "#656d76")
+def render(folder: Path, verdict: Report) -> str:
+    colour = COLOURS.get(verdict.result, "#656d76")
     body = [
         f"<h1>{escape(folder.name)}: one attention layer, checked</h1>",
-        f'<p class="verdict" style="border-color:{colour};color:{colour}">{verdict["result"]}</p>',
+        f'<p class="verdict" style="border-color:{colour};color:{colour}">{verdict.result}</p>',
     ]
-    claims: list[Claim] = []
-    if verdict["claims"]:
-        entries = read_folder(folder)[0]["claims"]
-        claims = [read_claim(entry, f"claims[{i}]") for i, entry in enumerate(entries)]
-        body += _claims(claims, verdict) + _model(folder)
+    claims: list[Claim] = [judged.claim for judged in verdict.claims]
+    if claims:
+        body += _claims(verdict) + _model(folder)
     else:
-        body.append(f"<p>{escape(verdict['why'])}</p>")
+        body.append(f"<p>{escape(verdict.why)}</p>")
     body += _list("What this assumes", assumed(claims))
     if claims:
         body += _list("What is not claimed", not_claimed(claims))
@@ -60,20 +55,21 @@ def render(folder: Path, verdict: dict[str, Any]) -> str:
     body.append("Run it again: <code>python -m onelayer_checker FOLDER</code>.</footer>")
     return (
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
-        f"<link rel=icon href='data:,'><title>{escape(folder.name)}: {verdict['result']}</title>"
+        f"<link rel=icon href='data:,'><title>{escape(folder.name)}: {verdict.result}</title>"
         f"<style>{STYLE}</style><body>{''.join(body)}</body></html>\n"
     )
 
 
-def _claims(claims: list[Claim], verdict: dict[str, Any]) -> list[str]:
+def _claims(verdict: Report) -> list[str]:
     rows = ["<h2>What was decided</h2>"]
-    rows += [f"<p>The target is {escape(target)}.</p>" for target in target_of(claims)]
+    targets = target_of([judged.claim for judged in verdict.claims])
+    rows += [f"<p>The target is {escape(target)}.</p>" for target in targets]
     rows.append("<table><tr><th>claim<th>verdict<th>certain")
-    for claim, judged in zip(claims, verdict["claims"], strict=True):
-        said = sentence(claim)
+    for judged in verdict.claims:
+        said = sentence(judged.claim)
         rows.append(
-            f"<tr><td>{escape(said[0].upper() + said[1:])}.<td><b>{judged['outcome']}</b>"
-            f"<td class=number>{escape(judged['why'])}"
+            f"<tr><td>{escape(said[0].upper() + said[1:])}.<td><b>{judged.verdict.outcome}</b>"
+            f"<td class=number>{escape(judged.verdict.why)}"
         )
     return [*rows, "</table>"]
 

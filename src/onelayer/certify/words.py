@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from decimal import ROUND_CEILING, Context
 
 from onelayer.targets.formula import formula
-from onelayer_checker.claims import ABOUT_FUNCTIONS, Claim
-from onelayer_checker.functions import Assumed
-from onelayer_checker.targets import Program
+from onelayer_checker import Claim
 
 ARITHMETIC = {
     "real": "in real arithmetic",
@@ -26,8 +24,8 @@ SHORT = 160
 
 
 def sentence(claim: Claim) -> str:
-    where, n = ARITHMETIC[claim.arith.name], claim.numbers
-    if claim.type in ABOUT_FUNCTIONS:
+    where, n = ARITHMETIC[claim.arith], claim.numbers
+    if claim.about_function:
         return f"{where}, {_of_function(claim)}"
     exactly = "exactly the stored one" if n.get("eps") == 0 else f"within {n.get('eps', 0.0):.3g} of the stored one"
     each = {"token": "token", "sequence": "sequence", "last": "sequence's last token"}[claim.scope]
@@ -74,7 +72,7 @@ def target_of(claims: Sequence[Claim]) -> list[str]:
 
 def _target(claim: Claim) -> str:
     target = claim.target
-    if not isinstance(target, Program):
+    if not hasattr(target, "lines"):
         return "a function of which only the stored values are known, and what is assumed of it"
     written = [formula(target.lines, target.d, k, SHORT) for k in target.outputs]
     names = []
@@ -101,20 +99,20 @@ def assumed(claims: Sequence[Claim]) -> list[str]:
 
 def of_target(claims: Sequence[Claim]) -> list[str]:
     """What the claims assume of their target, and no checker can verify."""
-    targets = dict.fromkeys(claim.target for claim in claims if isinstance(claim.target, Assumed))
+    targets = dict.fromkeys(claim.target for claim in claims if hasattr(claim.target, "lipschitz"))
     return [
         f"the target is {target.lipschitz:.6g}-Lipschitz from the largest component of the input to that of the "
         f"output, and within {target.error:.3g} of the stored answers at the stored sequences"
         + (", and reordering the tokens does not change its answers, or reorders them" if target.symmetric else "")
         for target in targets
-        if isinstance(target, Assumed)
     ]
 
 
 def not_claimed(claims: Sequence[Claim]) -> list[str]:
     kinds = {claim.type for claim in claims}
     lines = []
-    if kinds - set(ABOUT_FUNCTIONS):
+    functions = {claim.type for claim in claims if claim.about_function}
+    if kinds - functions:
         lines += [
             "anything about inputs that are neither stored, nor within the radius of one that is, nor listed as "
             "strangers",
@@ -123,7 +121,7 @@ def not_claimed(claims: Sequence[Claim]) -> list[str]:
     if "sup_error" in kinds:
         average = ", beyond the mean that lp_error bounds" if "lp_error" in kinds else ""
         lines.append(f"how large the error is at a single input that lies in no stored cell{average}")
-    if kinds & set(ABOUT_FUNCTIONS):
+    if functions:
         lines.append("anything about inputs outside the box, or about sequences of another length")
         lines.append("that the target is the function a person had in mind: it is the one that is written here")
     return lines

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -10,12 +11,12 @@ import typer
 
 from onelayer.certify.explain import explain as explain_folder
 from onelayer.certify.exports import onnx_mismatch, replay, torch_mismatch
+from onelayer.certify.folder import CERTIFICATE
 from onelayer.certify.report import write_report
 from onelayer.cli.console import AsJson, Model, print_json, progress, say
 from onelayer.errors import HypothesisError
 from onelayer.export.bundle import DESCRIPTION
-from onelayer_checker.__main__ import EXITS, Options, check
-from onelayer_checker.files import CERTIFICATE
+from onelayer_checker import check
 
 
 def verify(
@@ -34,28 +35,32 @@ def verify(
     lines: list[str] = []
     with progress() as step:
         step("checking")
-        options = Options(engine, jobs=os.cpu_count() or 1)
         verdict = check(
-            model, lines.append, lambda done, total: step(f"checking: {done:,} of {total:,} sequences"), options
+            model,
+            engine=engine,
+            jobs=os.cpu_count() or 1,
+            show=lambda judged: lines.append(str(judged)),
+            progress=lambda done, total: step(f"checking: {done:,} of {total:,} sequences"),
         )
-        if verdict["result"] == "VERIFIED":
+        exports: dict[str, str] = {}
+        if verdict.result == "VERIFIED":
             step("comparing exports")
-            verdict["exports"] = exports_of(model, onnx_file, torch_file, runtimes)
-            if any(verdict["exports"].values()):
-                verdict["result"] = "NOT VERIFIED"
+            exports = exports_of(model, onnx_file, torch_file, runtimes)
+            if any(exports.values()):
+                verdict = replace(verdict, result="NOT VERIFIED")
     if as_json:
-        print_json(verdict)
+        print_json(verdict.to_json() | {"exports": exports})
     else:
         lines += [
             f"{'REFUSED' if why else 'same'}       {name}{': ' if why else ''}{why}"
-            for name, why in verdict.get("exports", {}).items()
+            for name, why in exports.items()
         ]
-        for line in [*lines, verdict["why"]] if verdict["why"] else lines:
+        for line in [*lines, verdict.why] if verdict.why else lines:
             say(line)
         if (model / DESCRIPTION).exists() and not (model / CERTIFICATE).exists():
             say("The model was saved without a certificate: nothing was proved of it.")
-        say(verdict["result"])
-    raise typer.Exit(EXITS[verdict["result"]])
+        say(verdict.result)
+    raise typer.Exit(verdict.exit_code)
 
 
 def exports_of(model: Path, onnx_file: Path | None, torch_file: Path | None, runtimes: str) -> dict[str, str]:
@@ -79,9 +84,9 @@ def report(
         raise HypothesisError("data", "a folder that exists", f"there is no {out_file.parent}", "Create it.")
     with progress() as step:
         step("checking")
-        result = write_report(model, out_file)
-    say(f"{result}. The page is {out_file}")
-    raise typer.Exit(EXITS[result])
+        verdict = write_report(model, out_file)
+    say(f"{verdict.result}. The page is {out_file}")
+    raise typer.Exit(verdict.exit_code)
 
 
 def explain(model: Model) -> None:

@@ -58,7 +58,7 @@ def save(
     building = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     try:
         _write(building / WEIGHTS, weights)
-        for name, content in ({} if certificate is None else certificate.files(weights, VERSION)).items():
+        for name, content in ({} if certificate is None else certificate.files(weights)).items():
             _write(building / name, content)
         _write(building / DESCRIPTION, json.dumps(description, indent=1, allow_nan=False).encode())
         building.chmod(0o755)

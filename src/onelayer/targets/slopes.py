@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
+from onelayer.targets.enclosure import as_checked
 from onelayer.targets.program import Array, Program
-from onelayer_checker import targets as checker
 
 #: Lines times variables times boxes that may be looked at, and boxes at most.
 MOST_WORK, MOST_BOXES = 1 << 22, 1 << 13
@@ -19,7 +20,7 @@ def lipschitz(program: Program, low: float, high: float) -> float | None:
     L = max over sub-boxes and outputs of their steepness there: a segment between two points of the box runs
     through sub-boxes. The steepest are halved along their longest side until the work allowed is done.
     """
-    read, m = checker.read_program(program.to_json(), "target"), program.n * program.d
+    read, m = as_checked(program), program.n * program.d
     every = replace(read, per="sequence", components=len(read.lines), outputs=tuple(range(len(read.lines))))
     left = min(MOST_BOXES, max(64, MOST_WORK // (len(read.lines) * (m + 1))))
     lows, highs = np.full((1, m), low), np.full((1, m), high)
@@ -36,13 +37,13 @@ def lipschitz(program: Program, low: float, high: float) -> float | None:
     return largest if np.isfinite(largest) else None
 
 
-def _steepness(every: checker.Program, lows: Array, highs: Array) -> Array:
+def _steepness(every: Any, lows: Array, highs: Array) -> Array:
     """Per box and line [B, lines] a constant s with |f(b) - f(a)| <= s |b - a| for points a, b of the box.
 
     Two bounds, of which the smaller counts: the sum of the largest |slopes|, and what the operation makes of the
     constants of its arguments. The second knows that a maximum of steep functions is no steeper than either.
     """
-    found = checker.enclose(every, lows, highs, True)
+    found = every.enclose(lows, highs, True)
     size = np.maximum(np.abs(found.low), np.abs(found.high))
     least = np.where(found.low > 0, found.low, np.where(found.high < 0, -found.high, 0.0))
     direct = np.maximum(np.abs(found.slope_low), np.abs(found.slope_high)).sum(axis=2)

@@ -16,7 +16,7 @@ from math import factorial
 
 import numpy as np
 
-from onelayer_checker.kernel import TINY, Array, U, exp_nonpositive
+from onelayer_checker.core.balls import TINY, Array, U, exp_nonpositive
 
 Interval = tuple[Array, Array]
 

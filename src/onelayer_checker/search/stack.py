@@ -9,17 +9,20 @@ range over a ball, in any arithmetic of the specification:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from onelayer_checker.exactness import exact_product, exact_rows, limit
-from onelayer_checker.kernel import TINY, UP, Arithmetic, Array, Ball, U, exact, gamma, guarded, joined, relu
-from onelayer_checker.layers import Layer
-from onelayer_checker.plateaus import Cells, families
+from onelayer_checker.core.balls import TINY, UP, Arithmetic, Array, Ball, U, exact, gamma, guarded, joined, relu
+from onelayer_checker.core.exactness import exact_product, exact_rows, limit
+from onelayer_checker.core.graph import Network
+from onelayer_checker.core.layers import Layer, Stack, run_stack
+from onelayer_checker.search.cells import Cells, families
 
 #: A pair of layers with more families, or more groups of another kind, is evaluated densely.
 MOST = 16
+#: Samples on which the search is compared with the dense evaluation.
+DENSE_SAMPLES = 4
 
 
 @dataclass(frozen=True)
@@ -73,16 +76,17 @@ def _sum(T: int, rows: list[Array], balls: list[tuple[Ball, Array]], A: Arithmet
 
 
 @dataclass(frozen=True)
-class Stack:
-    """Layers with ReLU between them, and the pairs among them that are one-hots of cells."""
+class Searched(Stack):
+    """A stack some pairs of whose layers are one-hots of cells."""
 
-    layers: tuple[Layer, ...]
     hots: dict[int, Hots]
 
     @staticmethod
-    def of(layers: list[Layer]) -> Stack:
+    def of(stack: Stack) -> Stack:
+        layers = stack.layers
         found = {i: recognise(*layers[i : i + 3]) for i in range(len(layers) - 2)}
-        return Stack(tuple(layers), {i: hots for i, hots in found.items() if hots is not None})
+        hots = {i: hots for i, hots in found.items() if hots is not None}
+        return Searched(layers, hots) if hots else stack
 
     def apply(self, x: Ball, A: Arithmetic) -> Ball:
         i = 0
@@ -95,10 +99,22 @@ class Stack:
                 x = relu(x)
         return x
 
+    def disagrees(self, x: Ball, A: Arithmetic) -> Array:
+        """The dense evaluation is the definition: on a few samples it must contain what the search found."""
+        few = np.unique(np.linspace(0, len(x.m) - 1, DENSE_SAMPLES).astype(int))
+        found, dense = self.apply(x[few], A), run_stack(self.layers, x[few], A)
+        outside = np.isfinite(found.r) & (np.abs(found.m - dense.m) > (found.r + dense.r) * UP)
+        return np.asarray(few[outside.any(axis=1)])
+
     @property
     def widest(self) -> int:
         searched = {i + k for i in self.hots for k in (0, 1)}
         return max((layer.bias.size for i, layer in enumerate(self.layers) if i not in searched), default=1)
+
+
+def accelerate(network: Network) -> Network:
+    """The same network, whose stacks are searched where they can be."""
+    return replace(network, feedforward=Searched.of(network.feedforward), readout=Searched.of(network.readout))
 
 
 def recognise(units: Layer, group: Layer, following: Layer) -> Hots | None:

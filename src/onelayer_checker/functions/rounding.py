@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from onelayer_checker.kernel import (
+from onelayer_checker.core.balls import (
     EXP_U,
     NORMAL,
     REAL,
@@ -32,9 +32,9 @@ from onelayer_checker.kernel import (
     relu,
     softmax,
 )
-from onelayer_checker.layers import Layer
-from onelayer_checker.network import Network
-from onelayer_checker.slopes import dense
+from onelayer_checker.core.graph import Network
+from onelayer_checker.core.layers import Layer
+from onelayer_checker.functions.slopes import dense
 
 
 @dataclass(frozen=True)

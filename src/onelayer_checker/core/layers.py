@@ -1,4 +1,4 @@
-"""Layers of a stack over balls."""
+"""Layers with ReLU between them, over balls. The dense evaluation below is the definition."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from onelayer_checker.exactness import exact_products, whole_products
-from onelayer_checker.kernel import Arithmetic, Array, Ball, joined, linear, relu
+from onelayer_checker.core.balls import Arithmetic, Array, Ball, joined, linear, relu
+from onelayer_checker.core.exactness import exact_products, whole_products
 
 PART = 1 << 13  # blocks
 
@@ -65,3 +65,22 @@ def run_stack(layers: tuple[Layer, ...], x: Ball, A: Arithmetic) -> Ball:
     if following.weight.ndim == 2:
         following = Layer(following.weight[np.concatenate(kept)], following.bias)
     return run_stack((following, *rest[2:]), joined(parts), A)
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Layers with ReLU between them, all of them evaluated. A faster way to the same balls is a subclass."""
+
+    layers: tuple[Layer, ...]
+
+    def apply(self, x: Ball, A: Arithmetic) -> Ball:
+        return run_stack(self.layers, x, A) if self.layers else x
+
+    def disagrees(self, x: Ball, A: Arithmetic) -> Array:  # noqa: ARG002
+        """The rows of x, of those that are compared, where a faster way contradicts the dense evaluation."""
+        return np.zeros(0, np.intp)
+
+    @property
+    def widest(self) -> int:
+        """Numbers that one row of x needs at a time."""
+        return max((layer.bias.size for layer in self.layers), default=1)

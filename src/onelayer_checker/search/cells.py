@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from onelayer_checker.kernel import Arithmetic, Array, Ball
+from onelayer_checker.core.balls import Arithmetic, Array, Ball
 
 #: Cells looked at for one token; a token in a more crowded place stays undecided.
 CROWD = 4096

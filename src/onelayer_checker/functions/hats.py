@@ -15,10 +15,10 @@ from itertools import permutations
 
 import numpy as np
 
-from onelayer_checker.kernel import TINY, UP, Arithmetic, Array, gamma
-from onelayer_checker.layers import Layer
-from onelayer_checker.network import Network
-from onelayer_checker.targets import Program, enclose
+from onelayer_checker.core.balls import TINY, UP, Arithmetic, Array, gamma
+from onelayer_checker.core.graph import Network
+from onelayer_checker.core.layers import Layer
+from onelayer_checker.functions.targets import Program, enclose
 
 #: Boxes that are enclosed at a time, in all for one order, and how often a cell is cut along a side.
 BLOCK, MOST, FINEST = 1 << 14, 1 << 22, 1 << 8

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Mapping
 from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from onelayer_checker.kernel import Array
+from onelayer_checker.core.balls import Array
 
 CERTIFICATE, MODEL, DATA = "certificate.json", "model.safetensors", "data.safetensors"
 MOST_TEXT, MOST_DEPTH = 1 << 20, 6
@@ -27,15 +28,15 @@ class Malformed(Exception):
         super().__init__(f"{gate}: {why}")
 
 
-def read_folder(folder: Path) -> tuple[dict[str, Any], dict[str, Array], dict[str, Array]]:
+def read_folder(folder: Path | Mapping[str, bytes]) -> tuple[dict[str, Any], dict[str, Array], dict[str, Array]]:
     """The certificate and the tensors of model and data, each file read once and compared with its digest."""
-    certificate = strict_json(read_bytes(folder / CERTIFICATE, MOST_TEXT), "certificate")
+    certificate = strict_json(read_bytes(folder, CERTIFICATE, MOST_TEXT), "certificate")
     files: Any = certificate.get("files")
     fields(files, {MODEL, DATA}, "files")
     tensors = []
     for name in (MODEL, DATA):
         fields(files[name], {"sha256", "bytes"}, f"files.{name}")
-        content = read_bytes(folder / name)
+        content = read_bytes(folder, name)
         size, digest = files[name]["bytes"], files[name]["sha256"]
         if type(size) is not int or len(content) != size:
             raise Malformed("size", f"{name} has {len(content)} bytes, the certificate says {size!r}")
@@ -45,7 +46,10 @@ def read_folder(folder: Path) -> tuple[dict[str, Any], dict[str, Array], dict[st
     return certificate, tensors[0], tensors[1]
 
 
-def read_bytes(path: Path, most: int | None = None) -> bytes:
+def read_bytes(folder: Path | Mapping[str, bytes], name: str, most: int | None = None) -> bytes:
+    if isinstance(folder, Mapping):
+        return folder[name]
+    path = folder / name
     try:
         if most is not None and path.stat().st_size > most:
             raise Malformed("size", f"{path.name} has more than {most} bytes")

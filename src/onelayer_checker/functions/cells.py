@@ -13,17 +13,18 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import permutations
 from math import factorial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from onelayer_checker import branch, hats
-from onelayer_checker.files import Malformed, fields, real
-from onelayer_checker.kernel import TINY, UP, Arithmetic, Array, Ball, U, gamma, relu
-from onelayer_checker.layers import run_stack
-from onelayer_checker.network import Network
-from onelayer_checker.stack import Stack
-from onelayer_checker.targets import Program, bounds, read_program
+from onelayer_checker.core.balls import TINY, UP, Arithmetic, Array, Ball, U, gamma, relu
+from onelayer_checker.core.claims import Claim, Verdict
+from onelayer_checker.core.files import Malformed, fields, real
+from onelayer_checker.core.graph import Network
+from onelayer_checker.core.layers import Stack, run_stack
+from onelayer_checker.core.samples import Data
+from onelayer_checker.functions import branch, hats
+from onelayer_checker.functions.targets import Program, bounds, read_program
 
 #: Without positions every order of a stored sequence is looked at; there are n! of them.
 MOST_TOKENS = 6
@@ -43,7 +44,6 @@ class Assumed:
 
 
 Target = Program | Assumed
-Outcome = Literal["proved", "refuted", "undecided"]
 
 
 def read_target(entry: Any, where: str) -> Target:
@@ -67,7 +67,7 @@ class Cells:
     nearest: float  # no point of the box is further than this from a stored sequence, in the largest component
 
 
-def find_cells(network: Network, claim: Any, tokens: Array) -> Cells:
+def find_cells(network: Network, claim: Claim, tokens: Array) -> Cells:
     """Check that the stored sequences are centres of cells, each stored once; how many there are in all orders."""
     (N, n, d), number = tokens.shape, claim.numbers
     radius, low, high = (Fraction(number[name]) for name in ("radius", "low", "high"))
@@ -109,7 +109,7 @@ class Errors:
     lower: Array
 
 
-def errors(target: Target, cells: Cells, out: Ball, data: Any, radius: float) -> Iterator[Errors]:
+def errors(target: Target, cells: Cells, out: Ball, data: Data, radius: float) -> Iterator[Errors]:
     """Bounds on |network - target| for every stored sequence in every order; ``out`` is [N, n, q]."""
     tokens, (N, n, q) = data.tokens.astype(np.float64), out.m.shape
     step = max(1, (1 << 16) // n)
@@ -138,7 +138,7 @@ def overflows(network: Network, tokens: Array, low: float, high: float, A: Arith
     """
     middle, n = low / 2 + high / 2, tokens.shape[1]
     radius = max(high - middle, middle - low) * UP + TINY
-    h = replace(network, feedforward=Stack((), {})).embed(np.full_like(tokens[:1], middle, np.float64), radius, A)
+    h = replace(network, feedforward=Stack(())).embed(np.full_like(tokens[:1], middle, np.float64), radius, A)
     if network.feedforward.layers:
         h = run_stack(network.feedforward.layers, h, A)
     t = relu(network.bottleneck.apply(network.attend(h, n, np.array([n]), A, False), A))
@@ -162,7 +162,7 @@ def range_of_output(network: Network, A: Arithmetic) -> tuple[Array, Array]:
     return c + np.minimum(reach, 0.0).sum(axis=0) - slack, c + np.maximum(reach, 0.0).sum(axis=0) + slack
 
 
-def range_of_target(target: Target, cells: Cells, data: Any, low: float, high: float) -> tuple[Array, Array]:
+def range_of_target(target: Target, cells: Cells, data: Data, low: float, high: float) -> tuple[Array, Array]:
     """Bounds [q] on the target on the whole box."""
     q = data.answers.shape[1]
     if isinstance(target, Assumed):
@@ -176,26 +176,26 @@ def range_of_target(target: Target, cells: Cells, data: Any, low: float, high: f
     return below.reshape(-1, q).min(axis=0), above.reshape(-1, q).max(axis=0)
 
 
-def judge_everywhere(claim: Any, network: Network) -> tuple[Outcome, str, float]:
+def judge_everywhere(claim: Claim, network: Network) -> Verdict:
     """The same for sup_error_everywhere, where no input of the box is left out."""
     number, target = claim.numbers, claim.target
     if not number["low"] < number["high"]:
         raise Malformed("claim", "the box is empty")
     if not isinstance(target, Program):
-        return "undecided", "the target is no program", np.inf
+        return Verdict("undecided", "the target is no program", np.inf)
     found = hats.recognise(network.readout.layers)
     if found is None:
-        return branch.judge(claim, network)
-    bound = hats.judge(network, target, found, number["low"], number["high"], number["bound"], claim.arith)
+        return Verdict(*branch.judge(claim, network))
+    bound = hats.judge(network, target, found, number["low"], number["high"], number["bound"], claim.A)
     if isinstance(bound, str):
-        return "undecided", bound, np.inf
+        return Verdict("undecided", bound, np.inf)
     if not bound <= number["bound"]:
-        return "undecided", f"the error may be {bound:.6g}", bound
-    return "proved", f"largest error {bound:.6g} on the whole box", bound
+        return Verdict("undecided", f"the error may be {bound:.6g}", bound)
+    return Verdict("proved", f"largest error {bound:.6g} on the whole box", bound)
 
 
-def judge(claim: Any, network: Network, data: Any, out: Ball) -> tuple[Outcome, str, float]:
-    """Outcome, reason and certified value of a sup_error or lp_error claim; ``out`` are the answers [N, n, q]."""
+def judge(claim: Claim, network: Network, data: Data, out: Ball) -> Verdict:
+    """Of a sup_error or lp_error claim; ``out`` are the answers [N, n, q]."""
     number, target = claim.numbers, claim.target
     cells = find_cells(network, claim, data.tokens)
     m = data.tokens[0].size
@@ -213,40 +213,40 @@ def judge(claim: Any, network: Network, data: Any, out: Ball) -> tuple[Outcome, 
             at = int(np.argmax(~(upper <= number["bound"])))
             where = f"around sequence {found.rows.start + at}"
             if lower[at] > number["bound"]:
-                return "refuted", f"{where} the error is at least {lower[at]:.6g}", np.inf
-            return "undecided", f"{where} the error may be {upper[at]:.6g}", float(upper[at])
+                return Verdict("refuted", f"{where} the error is at least {lower[at]:.6g}", np.inf)
+            return Verdict("undecided", f"{where} the error may be {upper[at]:.6g}", float(upper[at]))
         worst = max(worst, float(upper.max()))
         if claim.type == "lp_error":
             part = float((_power(upper, p) * cells.weight[found.rows]).sum()) * (1 + 2 * len(upper) * U) * UP
             if not part < np.inf:
-                return "undecided", "the error has no bound, or its power overflows", np.inf
+                return Verdict("undecided", "the error has no bound, or its power overflows", np.inf)
             powers += Fraction(part)
     if claim.type == "sup_error":
         if not left <= Fraction(number["measure"]):
-            return "undecided", f"a share {float(left):.6g} of the box lies in no stored cell", np.inf
+            return Verdict("undecided", f"a share {float(left):.6g} of the box lies in no stored cell", np.inf)
         outside = f" but for a share {float(left):.3g} of the box" if left > 0 else ""
-        return "proved", f"largest error {worst:.6g}{outside}{assumed}", worst
+        return Verdict("proved", f"largest error {worst:.6g}{outside}{assumed}", worst)
     return _mean(claim, network, data, cells, powers * cells.side**m, left, assumed)
 
 
 def _mean(
-    claim: Any, network: Network, data: Any, cells: Cells, inside: Fraction, left: Fraction, assumed: str
-) -> tuple[Outcome, str, float]:
+    claim: Claim, network: Network, data: Data, cells: Cells, inside: Fraction, left: Fraction, assumed: str
+) -> Verdict:
     """The same for lp_error, given what the cells contribute to the mean and which share of the box they leave."""
     number, p = claim.numbers, int(claim.numbers["p"])
     f_low, f_high = range_of_target(claim.target, cells, data, number["low"], number["high"])
-    y_low, y_high = range_of_output(network, claim.arith)
-    if claim.arith.u > 0 and overflows(network, data.tokens, number["low"], number["high"], claim.arith):
-        return "undecided", "between the cells a value may overflow", np.inf
+    y_low, y_high = range_of_output(network, claim.A)
+    if claim.A.u > 0 and overflows(network, data.tokens, number["low"], number["high"], claim.A):
+        return Verdict("undecided", "between the cells a value may overflow", np.inf)
     most = np.maximum(np.maximum(f_high - y_low, y_high - f_low).max() * UP, 0.0)
     if not (power := float(_power(most, p)) * UP) < np.inf:
-        return "undecided", "between the cells the error has no bound, or its power overflows", np.inf
+        return Verdict("undecided", "between the cells the error has no bound, or its power overflows", np.inf)
     total = inside + Fraction(power) * left  # exact, and so is the comparison
     mean = float(total) if total < 2**1000 else np.inf
     if total <= Fraction(number["bound"]) ** p:
         ramps = f"ramps are a share {float(left):.3g} with an error of at most {most:.6g}"
-        return "proved", f"mean of the {p}-th powers {mean:.6g}; {ramps}{assumed}", mean
-    return "undecided", f"the mean of the {p}-th powers of the error may be {mean:.6g}", np.inf
+        return Verdict("proved", f"mean of the {p}-th powers {mean:.6g}; {ramps}{assumed}", mean)
+    return Verdict("undecided", f"the mean of the {p}-th powers of the error may be {mean:.6g}", np.inf)
 
 
 def _power(x: Array, p: int) -> Array:

@@ -13,12 +13,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from onelayer_checker.files import Malformed
-from onelayer_checker.kernel import REAL, TINY, UP, Arithmetic, Array
-from onelayer_checker.network import Network
-from onelayer_checker.rounding import largest_rounding
-from onelayer_checker.slopes import inflation, network_slopes, spread
-from onelayer_checker.targets import Program, enclose
+from onelayer_checker.core.balls import REAL, TINY, UP, Arithmetic, Array
+from onelayer_checker.core.files import Malformed
+from onelayer_checker.core.graph import Network
+from onelayer_checker.functions.rounding import largest_rounding
+from onelayer_checker.functions.slopes import inflation, network_slopes, spread
+from onelayer_checker.functions.targets import Program, enclose
 
 Outcome = Literal["proved", "refuted", "undecided"]
 
@@ -187,7 +187,7 @@ def smallest_bound(problem: Problem, slack: float, most: int = MOST_BOXES, enoug
 
 def judge(claim: Any, network: Network) -> tuple[Outcome, str, float]:
     """Outcome, reason and certified value of the claim, whose target is a program that fits the network."""
-    program, number, A = claim.target, claim.numbers, claim.arith
+    program, number, A = claim.target, claim.numbers, claim.A
     if not number["low"] < number["high"] or program.n * program.d > MOST_VARIABLES:
         raise Malformed("claim", f"the box must have an inside, and at most {MOST_VARIABLES} variables")
     problem = Problem(network, program, number["low"], number["high"])

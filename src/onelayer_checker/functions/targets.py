@@ -14,9 +14,21 @@ from typing import Any
 
 import numpy as np
 
-from onelayer_checker.files import Malformed, fields, real
-from onelayer_checker.intervals import Interval, divide, exp, minus, out, plus, root, size, square, times, wave
-from onelayer_checker.kernel import TINY, UP, Array, U
+from onelayer_checker.core.balls import TINY, UP, Array, U
+from onelayer_checker.core.files import Malformed, fields, real
+from onelayer_checker.functions.intervals import (
+    Interval,
+    divide,
+    exp,
+    minus,
+    out,
+    plus,
+    root,
+    size,
+    square,
+    times,
+    wave,
+)
 
 Slopes = dict[int, Interval]  # by variable; one that is missing has slope 0
 ARGUMENTS = dict.fromkeys(("neg", "abs", "sqrt", "exp", "sin", "cos"), 1)
@@ -33,6 +45,12 @@ class Program:
     components: int
     lines: tuple[tuple[Any, ...], ...]
     outputs: tuple[int, ...]
+
+    def enclose(self, low: Array, high: Array, gradient: bool) -> Enclosure:
+        return enclose(self, low, high, gradient)
+
+    def bounds(self, low: Array, high: Array) -> tuple[Array, Array]:
+        return bounds(self, low, high)
 
 
 @dataclass(frozen=True)

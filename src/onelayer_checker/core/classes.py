@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onelayer_checker.kernel import Array
-from onelayer_checker.network import Network
+from onelayer_checker.core.balls import Array
+from onelayer_checker.core.graph import Network
 
 if TYPE_CHECKING:
-    from onelayer_checker.data import Data
+    from onelayer_checker.core.samples import Data
 
 
 def same_class(data: Data, network: Network, scope: str, i: Array, k: Array, j: Array, l: Array) -> Array:

@@ -13,12 +13,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from onelayer_checker.files import Malformed
-from onelayer_checker.intervals import exp
-from onelayer_checker.kernel import REAL, TINY, UP, Array, Ball, U, add, dot, exact, gamma, linear, relu
-from onelayer_checker.layers import Layer
-from onelayer_checker.network import Network
-from onelayer_checker.stack import Stack
+from onelayer_checker.core.balls import REAL, TINY, UP, Array, Ball, U, add, dot, exact, gamma, linear, relu
+from onelayer_checker.core.files import Malformed
+from onelayer_checker.core.graph import Network
+from onelayer_checker.core.layers import Layer, Stack
+from onelayer_checker.functions.intervals import exp
 
 #: Numbers in the widest layer of a readout or feed-forward stack that is looked at.
 WIDEST = 1 << 14
@@ -107,7 +106,7 @@ def network_slopes(network: Network, centre: Array, radius: Array) -> Slopes:
         raise Malformed("claim", f"slopes are for real tokens and layers of at most {WIDEST} units")
     B, n, d = centre.shape
     lift = network.tensors.get("embedding.lift", np.eye(d))
-    h = replace(network, feedforward=Stack((), {})).embed(centre, 0.0, REAL)
+    h = replace(network, feedforward=Stack(())).embed(centre, 0.0, REAL)
     dh = exact(np.broadcast_to(lift, (B * n, *lift.shape)))  # [B n, d, w]
     if network.feedforward.layers:
         found = through(network.feedforward.layers, h, dh, radius.reshape(B * n, d))

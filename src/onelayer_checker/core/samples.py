@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from onelayer_checker.files import Malformed
-from onelayer_checker.kernel import Array
-from onelayer_checker.network import Network
+from onelayer_checker.core.balls import Array
+from onelayer_checker.core.files import Malformed
+from onelayer_checker.core.graph import Network
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,16 @@ class Data:
     answers: Array
     which: Array  # the row of answers that each sample has
     strangers: Data | None = None  # sequences that are not stored, and the default as their only answer
+
+    def take(self, sequences: Array) -> Data:
+        """Only these sequences, with their answers; and of the strangers, these."""
+        which = self.which
+        if len(which) == len(self.lengths):
+            which = which[sequences]
+        elif which.size:  # an answer per token
+            start = np.cumsum(self.lengths) - self.lengths
+            which = np.concatenate([which[start[i] : start[i] + self.lengths[i]] for i in sequences])
+        return Data(self.tokens[sequences], self.lengths[sequences], self.answers, which)
 
 
 def read_data(tensors: dict[str, Array], network: Network) -> Data:

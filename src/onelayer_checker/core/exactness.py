@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from onelayer_checker.kernel import NORMAL, UP, Arithmetic, Array, Ball, U, add, exact, is_power, product
+from onelayer_checker.core.balls import NORMAL, UP, Arithmetic, Array, Ball, U, add, exact, is_power, product
 
 
 def exact_products(x: Ball, W: Array, b: Array, A: Arithmetic) -> Array:

@@ -7,11 +7,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from onelayer_checker.exactness import add_numbers
-from onelayer_checker.files import Malformed
-from onelayer_checker.kernel import Arithmetic, Array, Ball, add, around, dot, exact, joined, linear, relu, softmax
-from onelayer_checker.layers import Layer
-from onelayer_checker.stack import Stack
+from onelayer_checker.core.balls import (
+    Arithmetic,
+    Array,
+    Ball,
+    add,
+    around,
+    dot,
+    exact,
+    joined,
+    linear,
+    relu,
+    softmax,
+)
+from onelayer_checker.core.exactness import add_numbers
+from onelayer_checker.core.files import Malformed
+from onelayer_checker.core.layers import Layer, Stack
 
 #: Numbers of scratch in one block of sequences: (sequence, query, key).
 BLOCK = 1 << 17
@@ -127,7 +138,7 @@ def build(tensors: dict[str, Array], causal: bool = False) -> Network:
         raise Malformed("graph", f"unknown tensors {sorted(set(tensors) - known)[:5]}")
     _check_shapes(wide, layers)
     first, *rest = layers["readout"]
-    return Network(wide, dtypes.pop(), Stack.of(layers["feedforward"]), first, Stack.of(rest), causal)
+    return Network(wide, dtypes.pop(), Stack(tuple(layers["feedforward"])), first, Stack(tuple(rest)), causal)
 
 
 def _check_shapes(T: dict[str, Array], layers: dict[str, list[Layer]]) -> None:

@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from onelayer_checker.arb_graph import Array, Flint, Graph, Stack, outward
-from onelayer_checker.claims import Claim, Verdict
-from onelayer_checker.classes import same_class
-from onelayer_checker.data import Data
-from onelayer_checker.network import Network
+from onelayer_checker.arb.graph import Array, Flint, Graph, Stack, outward
+from onelayer_checker.core.claims import Claim, Verdict
+from onelayer_checker.core.classes import same_class
+from onelayer_checker.core.graph import Network
+from onelayer_checker.core.samples import Data
 
 MOST_BITS = 8192  # the last precision tried, after the first times 4, 16, ...
 MOST_WORK = 1 << 28  # products of 128 bits, about, that may go into trying again

@@ -1,0 +1,84 @@
+"""What a certificate may claim, and what may be said of a claim: proved, refuted or undecided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, NoReturn
+
+from onelayer_checker.core.balls import ARITHMETICS, Arithmetic
+from onelayer_checker.core.files import Malformed, fields, real
+
+Outcome = Literal["proved", "refuted", "undecided"]
+SCOPES = ("token", "sequence", "last")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    outcome: Outcome
+    why: str  # for proved: the certified value; otherwise the first offending sample
+    value: float  # smallest error bound, separation, ... that was certain
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError("a verdict is proved, refuted or undecided; compare its outcome")
+
+
+@dataclass(frozen=True)
+class Claim:
+    type: str
+    arith: str  # the name of an arithmetic
+    scope: str
+    numbers: dict[str, float]
+    target: Any = None  # of claims about functions
+
+    @property
+    def A(self) -> Arithmetic:
+        return ARITHMETICS[self.arith]
+
+    @property
+    def about_function(self) -> bool:
+        return KINDS[self.type].read_target is not None
+
+    def __str__(self) -> str:
+        shown = ", ".join(f"{name}={value:.6g}" for name, value in self.numbers.items())
+        return f"{self.type} ({self.arith}, per {self.scope}, {shown})"
+
+    def to_json(self) -> dict[str, str]:
+        """The claim as a certificate writes it, but for its target."""
+        numbers = {name: float(value).hex() for name, value in self.numbers.items()}
+        return {"type": self.type, "arith": self.arith, "scope": self.scope, **numbers}
+
+    @staticmethod
+    def read(entry: Any, where: str = "claim") -> Claim:
+        """The claim of an entry of a certificate; anything that section 5 does not describe is refused."""
+        type_ = entry.get("type") if isinstance(entry, dict) else None
+        if not isinstance(type_, str) or type_ not in KINDS:
+            raise Malformed("claim", f"{where} has the unknown type {type_!r:.40}")
+        kind = KINDS[type_]
+        extra = set() if kind.read_target is None else {"target"}
+        fields(entry, {"type", "arith", "scope"} | kind.numbers | extra, where)
+        known = isinstance(entry["arith"], str) and entry["arith"] in ARITHMETICS
+        if not known or entry["scope"] not in SCOPES:
+            raise Malformed("claim", f"{where} has arith {entry['arith']!r:.20} and scope {entry['scope']!r:.20}")
+        numbers = {name: real(entry[name], f"{where}.{name}") for name in sorted(kind.numbers)}
+        if any(value < 0 for name, value in numbers.items() if name not in ("low", "high")):
+            raise Malformed("claim", f"{where} has a negative bound")
+        if numbers.get("delta", 1.0) == 0 or numbers.get("p", 1.0) not in range(1, 65):
+            raise Malformed("claim", f"{where} has delta = 0, or p that is no whole number from 1 to 64")
+        target = None if kind.read_target is None else kind.read_target(entry["target"], f"{where}.target")
+        return Claim(type_, entry["arith"], entry["scope"], numbers, target)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A type of claim: the numbers it has, who judges it, and, if it is about a function, who reads its target."""
+
+    numbers: frozenset[str]
+    judge: Callable[[Any, Claim], Verdict]  # given a Judge
+    read_target: Callable[[Any, str], Any] | None = None
+    #: About the smallest bound that might be proved; one that is enough is not made smaller.
+    least_bound: Callable[[Any, Claim, float], float] | None = None
+
+
+#: Types of claims by name. The core's own are added by `judge.py`; a further ring adds its own.
+KINDS: dict[str, Kind] = {}

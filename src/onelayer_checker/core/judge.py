@@ -1,0 +1,166 @@
+"""Judging claims about stored answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from onelayer_checker.core.balls import UP, Arithmetic, Array, Ball
+from onelayer_checker.core.claims import KINDS, Claim, Kind, Verdict
+from onelayer_checker.core.classes import same_class
+from onelayer_checker.core.files import Malformed
+from onelayer_checker.core.graph import BLOCK, Network
+from onelayer_checker.core.samples import Data
+
+Progress = Callable[[int, int], None]
+
+
+class Disagreement(OSError):
+    """Two ways of computing the same thing exclude each other: the checker is wrong, or the machine is unfit."""
+
+    gate = "agreement"
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Every token that is not padding: its sequence, its place in it, and the ball of its coordinates."""
+
+    i: Array
+    k: Array
+    t: Ball  # [T, c]
+
+
+class Judge:
+    """Judges claims about one network and one data set; coordinates are computed once per arithmetic."""
+
+    def __init__(self, network: Network, data: Data, progress: Progress = lambda *_: None) -> None:
+        self.network, self.data, self.progress = network, data, progress
+        self._samples: dict[tuple[str, float, bool], Samples] = {}
+        self.memo: dict[Hashable, Any] = {}  # for what other rings compute once
+
+    def samples(self, A: Arithmetic, scope: str, radius: float = 0.0) -> Samples:
+        last = scope == "last"
+        key = (A.name, radius, last)
+        if key not in self._samples:
+            N, n, lengths = len(self.data.tokens), self.data.tokens.shape[1], self.data.lengths
+            valid = np.ones((N, 1), bool) if last else np.arange(n) < lengths[:, None]
+            m, r = [], []
+            for rows, t in self.network.coordinates(self.data.tokens, lengths, radius, A, last):
+                m.append(t.m[valid[rows]])
+                r.append(t.r[valid[rows]])
+                self.progress(rows.stop, N)
+            i, k = np.nonzero(valid)
+            ball = Ball(np.concatenate(m), np.concatenate(r))
+            self._samples[key] = Samples(i, lengths - 1 if last else k, ball)
+        return self._samples[key]
+
+    def fits(self, claim: Claim) -> None:
+        """Refuse a claim that does not go with the network and the data."""
+        data = self.data
+        if claim.arith == "float32" and (self.network.dtype.itemsize != 4 or data.tokens.dtype == np.float64):
+            raise Malformed("claim", "a float32 claim needs F32 weights and F32 tokens")
+        wanted = int(data.lengths.sum()) if claim.scope == "token" else len(data.lengths)
+        if len(data.which) != wanted:
+            raise Malformed("data", f"scope {claim.scope} needs {wanted} answers, there are {len(data.which)}")
+        if claim.type == "rejects" and data.strangers is None:
+            raise Malformed("claim", "there are no strangers to reject")
+        if claim.type == "robust" and data.tokens.dtype == np.int64:
+            raise Malformed("claim", "robust is about real tokens")
+
+    def judge(self, claim: Claim) -> Verdict:
+        self.fits(claim)
+        with np.errstate(all="ignore"):  # infinity and NaN are results here, and never satisfy a comparison
+            return KINDS[claim.type].judge(self, claim)
+
+    def compare_ways(self, samples: Samples, A: Arithmetic) -> None:
+        """Refuse to go on where a faster evaluation of the readout contradicts the dense one."""
+        for at in self.network.readout.disagrees(samples.t, A)[:1]:
+            where = f"sequence {samples.i[at]}, token {samples.k[at]}"
+            raise Disagreement(f"search and dense evaluation disagree at {where}")
+
+
+def _memorizes(judge: Judge, claim: Claim) -> Verdict:
+    """Every stored answer comes back, also (robust) where every component of a token is moved by up to a radius."""
+    return _stored(judge, claim, judge.samples(claim.A, claim.scope, claim.numbers.get("radius", 0.0)))
+
+
+def _rejects(judge: Judge, claim: Claim) -> Verdict:
+    """The same for the strangers, whose answer is the default."""
+    assert judge.data.strangers is not None
+    unknown = Judge(judge.network, judge.data.strangers, judge.progress)
+    return _stored(unknown, claim, unknown.samples(claim.A, claim.scope))
+
+
+def _stored(judge: Judge, claim: Claim, samples: Samples) -> Verdict:
+    data, readout, eps, worst, undecided = judge.data, judge.network.readout, claim.numbers["eps"], 0.0, ""
+    step = max(1, 4 * BLOCK // readout.widest)
+    for start in range(0, len(samples.i), step):
+        rows = slice(start, start + step)
+        i, k, t = samples.i[rows], samples.k[rows], samples.t[rows]
+        wanted = data.answers[data.which[rows if claim.scope == "token" else i] if data.which.size else [0]]
+        out = readout.apply(t, claim.A)
+        value, r = out.m, out.r
+        error = np.abs(value - wanted) * UP
+        bound = ((error + r) * UP).max(axis=1)
+        wrong = np.flatnonzero((error / UP / UP - r * UP > eps).any(axis=1))
+        if wrong.size:
+            at = int(wrong[0])
+            right = np.broadcast_to(wanted, value.shape)[at]
+            return Verdict("refuted", f"sequence {i[at]}, token {k[at]} answers {value[at]}, not {right}", np.inf)
+        open_ = np.flatnonzero(~(bound <= eps))
+        if open_.size and not undecided:
+            at = int(open_[0])
+            undecided = (
+                f"sequence {i[at]}, token {k[at]}: coordinates {t.m[at]} +- {t.r[at]} do not settle the answer"
+            )
+        worst = max(worst, float(bound.max()))
+    judge.compare_ways(samples, claim.A)
+    if undecided:
+        return Verdict("undecided", undecided, worst)
+    return Verdict("proved", f"{len(samples.i)} answers, largest error {worst:.6g}", worst)
+
+
+def _separated(judge: Judge, claim: Claim) -> Verdict:
+    samples = judge.samples(claim.A, claim.scope)
+    i, k, low, high = samples.i, samples.k, samples.t.low, samples.t.high
+    r, delta = claim.numbers["r"], claim.numbers["delta"]
+    size = np.maximum(np.abs(low), np.abs(high)).max(axis=1)
+    if not (size <= r).all():
+        at = int(np.argmax(~(size <= r)))
+        why = f"sequence {i[at]}, token {k[at]} may have a coordinate of size {size[at]:.6g}"
+        return Verdict("undecided", why, float(size.max()))
+    order = np.argsort(low[:, 0], kind="stable")
+    i, k, ends = i[order], k[order], [(a[order], z[order]) for a, z in zip(low.T, high.T, strict=True)]
+
+    def apart(c: int, a: Array, b: Array) -> Array:
+        low, high = ends[c]
+        return np.asarray(np.nextafter(np.maximum(low[b] - high[a], low[a] - high[b]), -np.inf))
+
+    smallest = np.inf
+    left, step = np.arange(len(i) - 1), 1  # samples that still have a near neighbour further along the order
+    while left.size:
+        gap = apart(0, left, left + step)
+        smallest = min(smallest, float(gap.min(where=gap >= delta, initial=np.inf)))
+        # `low` is sorted along the first coordinate: what comes later is at least as far away there.
+        left = near = left[gap < delta]
+        for c in range(1, len(ends)):
+            near = near[apart(c, near, near + step) < delta]
+        same = same_class(judge.data, judge.network, claim.scope, i[near], k[near], i[near + step], k[near + step])
+        for a in near[~same][:1]:
+            pair = f"sequence {i[a]}, token {k[a]} and sequence {i[a + step]}, token {k[a + step]}"
+            most = max(0.0, *(float(apart(c, a, a + step)) for c in range(len(ends))))
+            return Verdict("undecided", f"{pair} are certainly apart only by {most:.6g}", 0.0)
+        left, step = left[left + step + 1 < len(i)], step + 1
+    certain = smallest if low.shape[1] == 1 else delta  # in one coordinate, neighbours are all there is to look at
+    return Verdict("proved", f"{len(i)} samples, classes at least {certain:.6g} apart", certain)
+
+
+KINDS |= {
+    "memorizes": Kind(frozenset({"eps"}), _memorizes),
+    "separated": Kind(frozenset({"r", "delta"}), _separated),
+    "robust": Kind(frozenset({"radius", "eps"}), _memorizes),
+    "rejects": Kind(frozenset({"eps"}), _rejects),
+}

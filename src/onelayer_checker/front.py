@@ -1,0 +1,196 @@
+"""The front door: a certified folder in, a report out. It puts the rings together and decides nothing itself."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+import onelayer_checker.functions  # noqa: F401  (adds its claims to the core's)
+from onelayer_checker.core.claims import KINDS, Claim, Verdict
+from onelayer_checker.core.files import Malformed, fields, read_folder
+from onelayer_checker.core.graph import Network, build
+from onelayer_checker.core.judge import Judge, Progress
+from onelayer_checker.core.samples import Data, read_data
+from onelayer_checker.search.stack import accelerate
+
+if TYPE_CHECKING:
+    from onelayer_checker.arb.engine import Engine
+
+EXITS = {"VERIFIED": 0, "NOT VERIFIED": 1, "UNKNOWN": 2, "MALFORMED": 3, "UNFIT": 4}
+TOP = {"format", "graph", "profile", "files", "claims", "producer"}
+Name = Literal["numpy", "arb", "both"]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A claim, what is said of it, who says so, and the CPU seconds that took."""
+
+    claim: Claim
+    verdict: Verdict
+    engine: str
+    cpu: float
+
+    def __str__(self) -> str:
+        by = "" if self.engine == "numpy" else f" by {self.engine}"
+        return f"{self.verdict.outcome:9}{by}  {self.claim}: {self.verdict.why}  [{self.cpu:.2f} s]"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "claim": str(self.claim),
+            "type": self.claim.type,
+            "arith": self.claim.arith,
+            "outcome": self.verdict.outcome,
+            "why": self.verdict.why,
+            "value": self.verdict.value.hex(),
+            "cpu": self.cpu,
+            "engine": self.engine,
+        }
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the checker says of a folder: section 6 of the specification."""
+
+    result: str
+    claims: tuple[Judged, ...] = ()
+    gate: str = ""  # which rule refused the folder or the machine
+    why: str = ""
+    judge_with: Judge | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def exit_code(self) -> int:
+        return EXITS[self.result]
+
+    def judge(self, claim: Claim, sequences: Any = None) -> Verdict:
+        """Judge a further claim about the same files; of some sequences only, or some strangers if it rejects."""
+        if self.judge_with is None:
+            raise ValueError(f"there is nothing to judge: {self.result}, {self.why}")
+        judge = self.judge_with
+        if sequences is not None:
+            rows, data = np.asarray(sequences), judge.data
+            if claim.type == "rejects" and data.strangers is not None:
+                some = replace(data, strangers=data.strangers.take(rows))
+            else:
+                some = data.take(rows)
+            judge = Judge(judge.network, some, judge.progress)
+        return judge.judge(claim)
+
+    def least_bound(self, claim: Claim, enough: float) -> float:
+        """A bound worth claiming instead of the claim's own: about the smallest, or one that is ``enough``."""
+        assert self.judge_with is not None
+        find = KINDS[claim.type].least_bound
+        return claim.numbers["bound"] if find is None else find(self.judge_with, claim, enough)
+
+    def to_json(self) -> dict[str, Any]:
+        claims = [judged.to_json() for judged in self.claims]
+        return {"result": self.result, "gate": self.gate, "why": self.why, "claims": claims}
+
+
+def check(
+    folder: str | os.PathLike[str] | Mapping[str, bytes],
+    *,
+    claims: Iterable[Claim] | None = None,
+    engine: Name = "numpy",
+    escalate: bool = False,
+    dense: bool = False,
+    jobs: int = 1,
+    bits: int = 128,
+    show: Callable[[Judged], object] = lambda _: None,
+    progress: Progress = lambda *_: None,
+) -> Report:
+    """Judge every claim of a certified folder, or of its files by name; or other ``claims`` instead.
+
+    ``engine`` judges claims in real arithmetic ("both" must agree); with ``escalate`` Arb judges what the kernel
+    leaves undecided, in ``jobs`` processes that begin with ``bits``. With ``dense`` nothing is searched for.
+    """
+    try:
+        probe()
+        network, data, own = parse(folder)
+        judge, arb = Judge(network if dense else accelerate(network), data, progress), None
+        if engine != "numpy" or escalate:
+            from onelayer_checker.arb.engine import Engine  # only now: everything else runs on NumPy alone
+
+            arb = Engine(network, data, jobs, bits)
+        listed = []
+        for claim in own if claims is None else claims:
+            start = sum(os.times()[:4])  # with the processes that were started meanwhile
+            name, verdict = decide(claim, judge, arb, engine)
+            listed.append(Judged(claim, verdict, name, sum(os.times()[:4]) - start))
+            show(listed[-1])
+    except Malformed as error:
+        return Report("MALFORMED", (), error.gate, str(error))
+    except OSError as error:
+        return Report("UNFIT", (), getattr(error, "gate", "probe"), str(error))
+    except Exception as error:  # a traceback would exit with 1, the code of NOT VERIFIED
+        return Report("UNFIT", (), "unforeseen", f"{type(error).__name__}: {error}")
+    outcomes = {judged.verdict.outcome for judged in listed}
+    result = "NOT VERIFIED" if "refuted" in outcomes else "VERIFIED" if outcomes == {"proved"} else "UNKNOWN"
+    return Report(result, tuple(listed), judge_with=judge)
+
+
+def probe() -> None:
+    """Refuse a machine whose float64 is not IEEE with round to nearest and gradual underflow."""
+    one, least = np.ones(1), np.full(1, 2.0**-1074)
+    if not ((least * one)[0] > 0 and (np.full(1, 2.0**-1000) * np.full(1, 2.0**-70))[0] > 0):
+        raise OSError("subnormal numbers are flushed to zero in this process")
+    up, down = one + 2.0**-53, one + 2.0**-53 * 1.5
+    if up[0] != 1.0 or down[0] != 1 + 2.0**-52 or (-one - 2.0**-53)[0] != -1.0:
+        raise OSError("the rounding mode is not round to nearest")
+
+
+def parse(folder: str | os.PathLike[str] | Mapping[str, bytes]) -> tuple[Network, Data, list[Claim]]:
+    """What the folder holds; whatever goes wrong here, it is not what the specification describes."""
+    try:
+        certificate, weights, tensors = read_folder(folder if isinstance(folder, Mapping) else Path(folder))
+        _check_constants(certificate)
+        network = build(weights, certificate["graph"]["causal"])
+        claims = [Claim.read(entry, f"claims[{i}]") for i, entry in enumerate(certificate["claims"])]
+        return network, read_data(tensors, network), claims
+    except Malformed:
+        raise
+    except Exception as error:
+        raise Malformed("unforeseen", f"{type(error).__name__}: {error}") from error
+
+
+def decide(claim: Claim, judge: Judge, arb: Engine | None, engine: Name) -> tuple[str, Verdict]:
+    """The verdict on a claim, and whose it is: "numpy", "arb" or "both"."""
+    known = claim.scope != "last" and claim.type in ("memorizes", "separated", "robust")
+    apart = not known or judge.network.causal or len(judge.network.tensors["attention.W_Q"]) > 1
+    if arb is None or claim.arith != "real" or apart:
+        verdict = judge.judge(claim)
+        limits = "Arb judges stored answers in real arithmetic only, of one head, and nothing causal"
+        alone = "" if arb is None else f" ({limits})"
+        return "numpy", replace(verdict, why=verdict.why + alone)
+    if engine == "arb":
+        judge.fits(claim)
+        return "arb", arb.judge(claim)
+    first = judge.judge(claim)
+    if engine == "numpy":
+        return ("arb", arb.judge(claim)) if first.outcome == "undecided" else ("numpy", first)
+    second = arb.judge(claim)
+    t = judge.samples(claim.A, claim.scope, claim.numbers.get("radius", 0.0)).t
+    arb.agree(claim, t.m, t.r, first, second)
+    if first.outcome == second.outcome:
+        return "both", first
+    why = f"{second.why} (the kernel alone: {first.outcome}, {first.why})"
+    return "arb", replace(second, why=why)
+
+
+def _check_constants(certificate: dict[str, Any]) -> None:
+    fields(certificate, TOP, "certificate")
+    if certificate["format"] != "onelayer-certificate/1":
+        raise Malformed("format", f"unknown format {certificate['format']!r:.40}")
+    fields(certificate["graph"], {"template", "attention", "causal"}, "graph")
+    graph = certificate["graph"]
+    if (graph["template"], graph["attention"]) != ("one-layer/1", "softmax") or type(graph["causal"]) is not bool:
+        raise Malformed("graph", f"unknown graph {graph}")
+    if certificate["profile"] != "ieee-any-order/1":
+        raise Malformed("profile", f"unknown profile {certificate['profile']!r:.40}")
+    fields(certificate["producer"], {"name", "version"}, "producer")
+    if not isinstance(certificate["claims"], list) or not 1 <= len(certificate["claims"]) <= 64:
+        raise Malformed("claim", "there must be 1 to 64 claims")
