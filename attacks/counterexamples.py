@@ -237,6 +237,16 @@ def _exact() -> Iterator[Counterexample]:
     model |= {"readout.2.bias": [1], "readout.3.weight": [[5]], "readout.3.bias": [0]}
     b = bundle("float64", model, np.ones((1, 1, 2)), [5], claim("memorizes", "real", eps=0))
     yield Counterexample("a unit that is always on", "its edge is at -2^1100; the answer is 0", b)
+    third = (2**53 + 1) // 3
+    model = COPY | {"readout.1.weight": [[1, 0, 1, 0]], "readout.1.bias": [-4, 0, -4, 0]}
+    model |= {"readout.2.weight": np.full((2, 2, 1), -1), "readout.2.bias": [1, 1]}
+    layers = [([[third], [third]], third), ([[2.0**-53]], 0), ([[1]], -1), ([[1000 * 2.0**53]], 0)]
+    for i, (weight, bias) in enumerate(layers, start=3):
+        model |= {f"readout.{i}.weight": weight, f"readout.{i}.bias": [bias]}
+    b = bundle("float64", model, [[[1]]], [0], claim("memorizes", "real", eps=0))
+    yield Counterexample(
+        "two rows and a bias beyond the mantissa", "they add up to 2^53 + 1, the answer is 1000", b
+    )
     yield from _far_away()
 
 
@@ -261,6 +271,11 @@ def _far_away() -> Iterator[Counterexample]:
     carry |= {"readout.5.weight": [[huge]], "readout.5.bias": [0]}
     b = bundle("float64", COPY | carry, [[[1]]], [0], claim("memorizes", "real", eps=0))
     yield Counterexample("a carried product below all floats", "the answer is 1", b)
+    for of, group, bias, last in (("weight", 2.0**124, 0, 2.0**-127), ("operand", 0, 2.0**-127, 2.0**124)):
+        carry |= {"readout.2.weight": [[[-1], [-1]], [[group], [0]]], "readout.2.bias": [1, bias]}
+        carry |= {"readout.3.weight": [[0], [last]], "readout.4.weight": [[8]], "readout.5.weight": [[1000]]}
+        b = bundle("float32", COPY | carry, [[[1]]], [1000], claim("memorizes", "float32", eps=0))
+        yield Counterexample(f"a subnormal {of} of a carried product", "it may be flushed, and the answer is 0", b)
     chain = {
         "readout.0.weight": [[tiny]],
         "readout.0.bias": [0],

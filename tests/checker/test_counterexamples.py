@@ -87,7 +87,7 @@ MUTANTS = {
     "an average near a whole number": [("core/exactness.py", "_count(~point | (x.m", "_count((x.m")],
     "a row and a bias": [("core/exactness.py", "fits & ((terms <= 1)", "fits & ((terms <= 2)")],
     "a row and a bias beyond the mantissa": [
-        ("search/stack.py", "len(rows) * following.whole <= limit(A)", "following.whole < np.inf"),
+        ("search/stack.py", "sums_fit(len(rows) * following.whole, A)", "following.whole < np.inf"),
         ("core/judge.py", "    judge.compare_ways(samples, claim.A)\n", ""),  # the dense evaluation would notice
     ],
     "a unit that is always on": [
@@ -103,7 +103,16 @@ MUTANTS = {
     ],
     "many units along one coordinate": [("search/cells.py", "self.units * reach", "2 * low.shape[1] * reach")],
     "a carried product below all floats": [
-        ("core/exactness.py", "is_power(w) & _normal(np.abs(x.m * w), A)", "is_power(w)")
+        (
+            "core/exactness.py",
+            "is_power(w) & _normal(np.abs(x.m), A) & _normal(np.abs(w), A) & _normal(np.abs(x.m * w), A)",
+            "is_power(w)",
+        )
+    ],
+    "a subnormal weight of a carried product": [("core/exactness.py", " & _normal(np.abs(w), A)", "")],
+    "a subnormal operand of a carried product": [BIAS, ("core/exactness.py", " & _normal(np.abs(x.m), A)", "")],
+    "two rows and a bias beyond the mantissa": [
+        ("core/exactness.py", "np.asarray(size) < limit(A)", "np.asarray(size) <= limit(A)")
     ],
     "a radius below all floats": [("core/balls.py", "        small |= (x.r > 0)", "        small |= (x.r < 0)")],
     "units that overflow": [("search/cells.py", "self.units * reach", "reach")],

@@ -1,7 +1,7 @@
 """When a sum of products is computed without any rounding, in every order, fused or not.
 
 Either every product is exact (a factor is a power of two) and all terms but one, bias included, are exact zeros; or
-all terms are whole numbers whose sizes add up to at most 1/u, and every partial sum is a number of the format. No
+all terms are whole numbers whose sizes add up to less than 1/u, and every partial sum is a number of the format. No
 term may be subnormal, even in float64: midpoints are then exact too, as the u that is used is at least their own.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from onelayer_checker.core.balls import NORMAL, UP, Arithmetic, Array, Ball, U, add, exact, is_power, product
+from onelayer_checker.core.balls import NORMAL, Arithmetic, Array, Ball, U, add, exact, is_power, product
 
 
 def exact_products(x: Ball, W: Array, b: Array, A: Arithmetic) -> Array:
@@ -20,7 +20,7 @@ def exact_products(x: Ball, W: Array, b: Array, A: Arithmetic) -> Array:
     used, size, point = W != 0, np.abs(x.m), x.r == 0
     whole = whole_column & (_count(~point | (x.m != np.rint(x.m)), used) == 0)
     if whole.any():
-        whole &= (product(size, np.abs(W)) + np.abs(b)) * UP <= limit(A)  # exact itself where it matters
+        whole &= sums_fit(product(size, np.abs(W)) + np.abs(b), A)
     if (b != 0).all():
         return np.asarray(whole)
     live = ~point | (x.m != 0)
@@ -38,20 +38,23 @@ def whole_products(x: Ball, W: Array, b: Array, A: Arithmetic) -> Ball | None:
     if x.r.any() or (x.m != np.rint(x.m)).any():
         return None
     size = product(np.abs(x.m), np.abs(W)) + np.abs(b)
-    return exact(product(x.m, W) + b) if size.max() * UP <= limit(A) else None
+    return exact(product(x.m, W) + b) if sums_fit(size.max(), A) else None
 
 
 def add_numbers(x: Ball, y: Array, A: Arithmetic) -> Ball:
     """Encloses x + y for numbers y; whole numbers add exactly."""
     total = add(x, exact(y), A)
-    whole = (x.r == 0) & (x.m == np.rint(x.m)) & (y == np.rint(y)) & ((np.abs(x.m) + np.abs(y)) * UP <= limit(A))
+    whole = (x.r == 0) & (x.m == np.rint(x.m)) & (y == np.rint(y)) & sums_fit(np.abs(x.m) + np.abs(y), A)
     return Ball(total.m, np.where(whole, 0.0, total.r))
 
 
 def exact_product(x: Ball, w: Array, A: Arithmetic) -> Array:
-    """Where x w, for x [T, 1] and weights w [out], is one number that is computed exactly."""
-    whole = (x.m == np.rint(x.m)) & (w == np.rint(w)) & (np.abs(x.m * w) * UP <= limit(A))
-    power = is_power(w) & _normal(np.abs(x.m * w), A)
+    """Where x w, for x [T, 1] and weights w [out], is one number that is computed exactly.
+
+    A subnormal weight or operand may be flushed before they meet, so that a normal product is not enough.
+    """
+    whole = (x.m == np.rint(x.m)) & (w == np.rint(w)) & sums_fit(np.abs(x.m * w), A)
+    power = is_power(w) & _normal(np.abs(x.m), A) & _normal(np.abs(w), A) & _normal(np.abs(x.m * w), A)
     return np.asarray((x.r == 0) & (whole | power | (x.m == 0) | (w == 0)))
 
 
@@ -66,12 +69,22 @@ def exact_rows(rows: list[Array], inexact: list[Array], A: Arithmetic) -> Array:
         fits = fits & ((row == 0) | _normal(np.abs(row), A))
     for row in inexact:
         fits = fits & ~row
-    return np.asarray(fits & ((terms <= 1) | (whole & (size * UP <= limit(A)))))
+    return np.asarray(fits & ((terms <= 1) | (whole & sums_fit(size, A))))
 
 
 def limit(A: Arithmetic) -> float:
     """Whole numbers up to here, and all partial sums of them, are numbers of the arithmetic and of float64."""
     return 1.0 / max(A.u, U)
+
+
+def sums_fit(size: Array | float, A: Arithmetic) -> Array:
+    """Where whole numbers add up, and multiply, without rounding in every order, here and in the arithmetic.
+
+    ``size`` is what the sizes of all terms add up to, as float64 computes it. Had any product or partial sum of it
+    reached 2^53, its rounding would have too, and so would all that follow: where ``size`` is below, it is exact.
+    At 2^53 itself nothing is known, as 2^53 + 1 is rounded to it.
+    """
+    return np.asarray(np.asarray(size) < limit(A))
 
 
 def _normal(size: Array, A: Arithmetic) -> Array:

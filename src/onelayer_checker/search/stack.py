@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from onelayer_checker.core.balls import TINY, UP, Arithmetic, Array, Ball, U, exact, gamma, guarded, joined, relu
-from onelayer_checker.core.exactness import exact_product, exact_rows, limit
+from onelayer_checker.core.exactness import exact_product, exact_rows, sums_fit
 from onelayer_checker.core.graph import Network
 from onelayer_checker.core.layers import Layer, Stack, run_stack
 from onelayer_checker.search.cells import Cells, families
@@ -46,7 +46,7 @@ class Hots:
             rows.append(following.bias.reshape(blocks, 1, width)[k])
             inside = np.flatnonzero(self.others // size == k)
             balls = [] if rest is None else [(rest[:, [o]], W[k, self.others[o] % size]) for o in inside]
-            easy = not balls and len(rows) * following.whole <= limit(A)  # all partial sums are whole numbers
+            easy = not balls and sums_fit(len(rows) * following.whole, A)  # all partial sums are whole numbers
             parts.append(exact(sum(rows[1:], rows[0])) if easy else _sum(len(x.m), rows, balls, A))
         out = joined(parts)
         out.r[np.any([j < 0 for _, j in chosen], axis=0)] = np.inf

@@ -1,0 +1,81 @@
+"""Whole numbers around 1/u: whoever says that their sums are exact is compared with Python's integers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from onelayer_checker.core.balls import ARITHMETICS, Ball, exact
+from onelayer_checker.core.exactness import (
+    add_numbers,
+    exact_product,
+    exact_products,
+    exact_rows,
+    limit,
+    sums_fit,
+    whole_products,
+)
+
+parametrize = pytest.mark.parametrize("A", ARITHMETICS.values(), ids=ARITHMETICS)
+
+
+def around_the_edge(A, rng, count: int) -> list[int]:
+    """So many numbers of the format whose sizes add up to nearly 1/u, a little less or a little more."""
+    most = int(limit(A))
+    cuts = sorted(int(rng.integers(0, most)) for _ in range(count - 1))
+    parts = [b - a for a, b in zip([0, *cuts], [*cuts, most + int(rng.integers(-3, 4))], strict=True)]
+    return [int(rng.choice([-1, 1])) * max(0, part) for part in parts]
+
+
+@parametrize
+def test_sums_fit_only_below_the_edge(A) -> None:
+    most = int(limit(A))
+    for size in range(most - 5, most + 6):
+        assert sums_fit(float(size), A) == (size < most)
+    for count in range(2, 2000):
+        largest = most // count + 1
+        assert not sums_fit(count * float(largest), A), (count, largest)
+    assert not sums_fit(np.inf, A)
+    assert not sums_fit(np.nan, A)
+
+
+@parametrize
+def test_a_sum_that_is_called_exact_is(A) -> None:
+    rng, most, called = np.random.default_rng(11), int(limit(A)), dict.fromkeys(range(4), 0)
+    for _ in range(1500):
+        terms = around_the_edge(A, rng, int(rng.integers(2, 6)))
+        x, sizes = np.array([terms[:-1]], float), sum(map(abs, terms))
+        weights, bias = np.ones((len(terms) - 1, 1)), np.full((1, 1), float(terms[-1]))
+        rows, total = [np.full((1, 1), float(term)) for term in terms], float(x.sum() + bias[0, 0])
+        one, other = x[:, :1], np.array([float(sum(terms[1:]))])
+        found = whole_products(exact(x), weights, bias, A)
+        two = add_numbers(exact(one), other, A)
+        values = [
+            None if found is None else found.m[0, 0],
+            total if exact_products(exact(x), weights, bias, A)[0, 0] else None,
+            total if exact_rows(rows, [], A)[0, 0] else None,
+        ]
+        for k, value in enumerate(values):
+            if value is not None and sum(map(bool, terms)) > 1:  # one term alone may be as large as it likes
+                called[k] += 1
+                assert sizes <= most
+                assert int(value) == sum(terms)
+        if two.r[0, 0] == 0:
+            called[3] += 1
+            assert int(two.m[0, 0]) == int(one[0, 0]) + int(other[0])
+            assert abs(int(two.m[0, 0])) <= most
+    assert min(called.values()) > 200, called
+
+
+@parametrize
+def test_a_product_that_is_called_exact_is(A) -> None:
+    rng, most, called = np.random.default_rng(12), int(limit(A)), 0
+    for _ in range(3000):
+        w = int(rng.integers(1, 2 ** int(rng.integers(2, 26))))
+        x = most // w + int(rng.integers(-2, 3))
+        if exact_product(exact(np.full((1, 1), float(x))), np.array([float(w)]), A)[0, 0]:
+            called += 1
+            assert x * w <= most or w & (w - 1) == 0
+    assert called > 1000
+    unknown = Ball(np.ones((1, 1)), np.full((1, 1), 2.0**-60))
+    assert not exact_product(unknown, np.ones(1), A)[0, 0]
