@@ -48,7 +48,7 @@ def bundle(dtype: str, model: Tensors, tokens: Any, answers: Any, *claims: dict[
 
 
 def counterexamples() -> Iterator[Counterexample]:
-    for make in (_logits, _biases, _overflow, _flushed, _plateaus, _exact):
+    for make in (_logits, _biases, _heads, _overflow, _flushed, _plateaus, _exact):
         yield from make()
 
 
@@ -120,6 +120,19 @@ def _biases() -> Iterator[Counterexample]:
     }
     b = bundle("float32", model, [[[1]]], [1 + terms * 2.0**-25], claim("memorizes", "float32", eps=2**-20))
     yield Counterexample("a block that begins with its bias", "the answer is 1", b)
+
+
+def _heads() -> Iterator[Counterexample]:
+    """A residual stream of 2^24 to which 64 heads, or 64 components of one head, add 1 each in float32."""
+    many = 64
+    for name, heads, rank in (("heads", many, 1), ("components", 1, many)):
+        value, out, aside = np.zeros((heads, 2, rank)), np.zeros((heads, rank, 2)), np.zeros((heads, 2, rank))
+        value[:, 1], out[..., 0] = 1, 1
+        model = {"attention.W_Q": aside, "attention.W_K": aside, "attention.W_V": value, "attention.W_O": out}
+        model |= {"readout.0.weight": [[1], [0]], "readout.0.bias": [0], **IDENTITY}
+        answer, why = [2.0**24 + many], "added one after the other to the stream, each is lost: the answer is 2^24"
+        b = bundle("float32", model, [[[2.0**24, 1]]], answer, claim("memorizes", "float32", eps=8))
+        yield Counterexample(f"{name} that are added one by one", why, b)
 
 
 def _overflow() -> Iterator[Counterexample]:

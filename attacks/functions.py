@@ -106,14 +106,14 @@ def _read() -> Iterator[Counterexample]:
     )
     b = bundle("float32", COPY | IDENTITY, [[[1]]], [1], claim)
     yield Counterexample("a token between two numbers", "1 + 1.25 2^-24 is read as 1 + 2^-23", b)
-    added = float(np.float32(0.49 * 2.0**-23))
+    added = 2.0**-24
     model = {"embedding.lift": [[1, 0]], "embedding.positions": [[0, 1]], "attention.W_V": [[[0], [1]]]}
     model |= {"attention.W_O": [[[added, 0]]], "readout.0.weight": [[1], [0]], "readout.0.bias": [0]}
     lines = [["x", 0, 0], ["const", added.hex()], ["add", 0, 1]]
     target = constant(0) | {"lines": lines, "outputs": [2]}
     claim = about("sup_error_everywhere", "float32", target, bound=1.2 * 2.0**-24, low=1, high=1 + 2.0**-10)
     b = bundle("float32", model | IDENTITY, [[[1]]], [1], claim)
-    why = "1 + 0.49 2^-23 is read as 1, and 1 + 0.49 2^-23 computed as 1 once more"
+    why = "1 + 0.99 2^-24 is read as 1, and 1 + 2^-24 computed as 1 once more"
     yield Counterexample("a token that is rounded twice", why, b)
     far, model = 2.0**130, {"embedding.lift": [[0]]} | COPY | IDENTITY
     why = "2^130 is read as infinity, and zero times infinity is NaN"

@@ -104,22 +104,27 @@ def check_sums_and_products(kernel, A, sign) -> None:
 
 
 def check_linear_maps(kernel, A, sign) -> None:
+    """Biases that are numbers, and streams that are balls; wide rows of which a few entries are not 0."""
     rng = np.random.default_rng([2, len(A.name), len(sign)])
     adversary, seen = Adversary(A, rng, sign), Ledger()
-    for _ in range(ROUNDS):
-        n = int(rng.integers(1, 10))
+    for _ in range(2 * ROUNDS):
+        n = int(rng.integers(1, 10)) if rng.random() < 0.7 else 24
         x, W = ball(kernel, rng, 2, n), numbers(rng, n, 3)
-        b = numbers(rng, 3) if rng.random() < 0.5 else np.zeros(3)
-        y = kernel.linear(x, W, b, A)
+        if n == 24:  # centres of some balls are 0, all the others are points
+            kept = rng.random(x.m.shape) < 0.2
+            x = kernel.Ball(np.where(kept, x.m * rng.integers(0, 2), 0), np.where(kept, x.r, 0))
+        b = (ball(kernel, rng, 2, 3), kernel.exact(numbers(rng, 3)), kernel.exact(np.zeros(3)))[rng.integers(3)]
+        y = kernel.linear(x, W, b if b.m.ndim == 2 else b.m, A)
+        own = kernel.Ball(np.broadcast_to(b.m, (2, 3)), np.broadcast_to(b.r, (2, 3)))
         for i in range(2):
             point_x = [point(rng, x.m[i, k], x.r[i, k]) for k in range(n)]
             for j in range(3):
                 products = [point_x[k] * Fraction(W[k, j]) for k in range(n)]
                 exact = [is_power_of_two(W[k, j]) and abs(products[k]) >= 4 * A.tiny for k in range(n)]
                 terms = [p if e else adversary.round(p) for p, e in zip(products, exact, strict=True)]
-                value = adversary.sum([*terms, Fraction(b[j])])
+                value = adversary.sum([*terms, adversary.load(point(rng, own.m[i, j], own.r[i, j]))])
                 seen.inside(value, y.m[i, j], y.r[i, j])
-    assert seen.count == 6 * ROUNDS
+    assert seen.count == 12 * ROUNDS
     assert seen.tightest >= 0.9
 
 
@@ -167,6 +172,33 @@ def check_products(kernel, A) -> None:
                     value = adversary.sum([adversary.round(a * b) for a, b in pairs])
                     seen.inside(value, z.m[i, j], z.r[i, j])
     assert seen.tightest >= 0.5
+
+
+def to_nearest(x: Fraction, bits: int, up: bool) -> Fraction:
+    """x > 0 rounded to so many bits, ties upwards or downwards."""
+    unit = Fraction(2) ** (x.numerator.bit_length() - x.denominator.bit_length() - bits)
+    while x / unit >= 2**bits:
+        unit *= 2
+    below, rest = divmod(x, unit)
+    return (below + (rest > unit / 2 or (up and rest == unit / 2))) * unit
+
+
+def check_two_roundings(kernel) -> None:
+    """Rounded to 11 more bits and then to the format, near ties of both, a number is off by at most A.u of it."""
+    rng, worst = np.random.default_rng(9), 0.0
+    for A, bits in ((kernel.FLOAT32, 24), (kernel.FLOAT64, 53)):
+        unit, finer = Fraction(2, 2**bits), Fraction(2, 2 ** (bits + 11))
+        for _ in range(300):
+            x = (
+                1
+                + unit * (int(rng.integers(0, 4)) + Fraction(1, 2))
+                + finer * Fraction(int(rng.integers(-4, 5)), 2)
+            )
+            for up in (False, True):
+                error = abs(to_nearest(to_nearest(x, bits + 11, up), bits, up) - x) / x
+                assert error <= Fraction(A.u)
+                worst = max(worst, float(error / Fraction(2) ** -bits))
+    assert worst > 1.0004
 
 
 def check_the_order_attack(kernel) -> None:

@@ -281,7 +281,7 @@ def perturbed(network: Network, X: np.ndarray, u: float, exp_error: float, sign)
         h = h + np.tile(T["embedding.positions"][:n], (B, 1))
         h = h * (1 + u * sign(h.shape))
     h = layers(h, network.feedforward.layers)
-    heads = np.zeros_like(h)
+    z = h
     for i in range(len(T["attention.W_Q"])):
         b_Q, b_K = (T[name][i] if name in T else 0.0 for name in ("attention.b_Q", "attention.b_K"))
         q, k = linear(h, T["attention.W_Q"][i], b_Q), linear(h, T["attention.W_K"][i], b_K)
@@ -296,8 +296,7 @@ def perturbed(network: Network, X: np.ndarray, u: float, exp_error: float, sign)
         p = e / e.sum(-1, keepdims=True)
         o = p @ v
         o = o + u * sign(o.shape) * (p @ np.abs(v))
-        heads = heads + linear(o.reshape(B * n, -1), T["attention.W_O"][i], 0.0)
-    z = (h + heads) * (1 + u * sign(h.shape))
+        z = (z + linear(o.reshape(B * n, -1), T["attention.W_O"][i], 0.0)) * (1 + u * sign(h.shape))
     return layers(z, (network.bottleneck, *network.readout.layers)).reshape(B, -1)
 
 
@@ -327,6 +326,11 @@ DELICATE = {
     "arguments of exp": single(attention__W_Q=np.full((1, 1, 1), 30.0), readout__0__bias=np.full(1, 2.0)),
     "logits": single(attention__b_K=np.full((1, 1), 2.0**14), attention__W_Q=np.full((1, 1, 1), 4.0)),
     "the stream": single(attention__W_O=np.full((1, 1, 1), 2.0**-20), readout__0__bias=np.zeros(1)),
+    "positions": single(
+        embedding__lift=np.ones((1, 1)), embedding__positions=np.full((2, 1), 2.0**10),
+        attention__W_Q=np.zeros((1, 1, 1)), attention__W_O=np.full((1, 1, 1), 2.0**-20),
+        readout__0__bias=np.ones(1),
+    ),
     "the readout": single(readout__0__bias=np.full(1, 2.0**20), readout__1__bias=np.full(1, -(2.0**20))),
     "averages": single(attention__W_O=np.full((1, 1, 1), 2.0**10), attention__W_Q=np.zeros((1, 1, 1))),
 }  # fmt: skip

@@ -99,15 +99,16 @@ MUTANTS = [
     (
         "rounding",
         "affine maps round nothing",
-        "linear(x.known, W, b, A).r + flushed(largest, W.shape[-2], A)",
+        "linear(x.known, W, known, A).r + flushed(largest, W.shape[-2], A)",
         "x.error @ np.abs(W)",
     ),
     (
         "rounding",
         "errors stop at a layer",
-        "error = linear(x.known, W, b, A).r",
-        "error = linear(exact(x.known.m), W, b, A).r",
+        "error = linear(x.known, W, known, A).r",
+        "error = linear(exact(x.known.m), W, known, A).r",
     ),
+    ("rounding", "the stream is a real number", "(b.known, b.real)", "(b.real, b.real)"),
     (
         "rounding",
         "sizes are those of the centre",

@@ -19,7 +19,7 @@ from attacks.counterexamples import counterexamples
 from attacks.functions import false_claims
 from onelayer_checker.core.balls import ARITHMETICS, Ball, exact
 from onelayer_checker.core.claims import Claim
-from onelayer_checker.core.exactness import limit, whole_products
+from onelayer_checker.core.exactness import whole_products
 from onelayer_checker.core.judge import Samples, _separated
 from onelayer_checker.core.samples import Data
 from tests.checker.asked import Options, check
@@ -31,7 +31,13 @@ CLIP = ("core/balls.py", "    t = np.where(visible, t, -1e6)\n", "    L = np.min
 UNKNOWN = ("core/balls.py", "    r[~np.isfinite(E + g)[..., 0]] = np.inf  # a logit is unknown\n", "")
 LATER = "{} = __import__('onelayer_checker.core.balls').core.balls.add({}, Ball({}, 0 * {}), A)\n"
 LOST = ("core/balls.py", "(2 + widest + reach)", "2")
-BIAS = ("core/balls.py", " | (absb > 0) & (absb < A.tiny)", "")
+APART = (
+    "core/graph.py",
+    'return linear(aside, self.tensors["attention.W_O"].reshape(-1, h.m.shape[1]), h, A)',
+    'heads = linear(aside, self.tensors["attention.W_O"].reshape(-1, h.m.shape[1]), 0.0, A)\n        '
+    "return __import__('onelayer_checker.core.balls').core.balls.add(h, heads, A)",
+)
+BIAS = ("core/balls.py", " | present & (absb - rb < 2 * A.tiny)", "")
 LOW = ("search/cells.py", "(low > 0) & (low < A.tiny)", "low > np.inf")
 SIZE = (
     "functions/hats.py",
@@ -58,6 +64,8 @@ MUTANTS = {
             "y = linear(split, W, 0.0, A)\n            " + LATER.format("y", "y", "bias", "bias"),
         )
     ],
+    "heads that are added one by one": [APART],
+    "components that are added one by one": [APART],
     "zero times infinity": [
         (
             "core/balls.py",
@@ -79,7 +87,7 @@ MUTANTS = {
     "a positive subnormal token on a plateau": [LOW],
     "a subnormal coordinate": [BIAS, LOW],
     "whole numbers beyond the mantissa": [
-        ("core/exactness.py", "return 1.0 / max(A.u, U)", "return 4.0 / max(A.u, U)")
+        ("core/exactness.py", "np.asarray(size) < A.whole", "np.asarray(size) < 4 * A.whole")
     ],
     "two terms": [("core/exactness.py", "one = (terms <= 1)", "one = (terms <= 2)")],
     "a product that rounds": [("core/exactness.py", "one = (terms <= 1) & (rounds == 0)", "one = terms <= 1")],
@@ -112,7 +120,7 @@ MUTANTS = {
     "a subnormal weight of a carried product": [("core/exactness.py", " & _normal(np.abs(w), A)", "")],
     "a subnormal operand of a carried product": [BIAS, ("core/exactness.py", " & _normal(np.abs(x.m), A)", "")],
     "two rows and a bias beyond the mantissa": [
-        ("core/exactness.py", "np.asarray(size) < limit(A)", "np.asarray(size) <= limit(A)")
+        ("core/exactness.py", "np.asarray(size) < A.whole", "np.asarray(size) <= A.whole")
     ],
     "a radius below all floats": [("core/balls.py", "        small |= (x.r > 0)", "        small |= (x.r < 0)")],
     "units that overflow": [("search/cells.py", "self.units * reach", "reach")],
@@ -168,7 +176,7 @@ def test_without_its_guard_it_would_be(tmp_path, name) -> None:
 
 @pytest.mark.parametrize("A", ARITHMETICS.values(), ids=ARITHMETICS)
 def test_whole_numbers_are_exact_only_below_the_limit(A) -> None:
-    most, ones = limit(A), np.ones((2, 1))
+    most, ones = A.whole, np.ones((2, 1))
     taken = whole_products(exact(np.array([[most * 0.75, 3]])), ones, np.full((1, 1), 2.0), A)
     assert taken.m.tolist() == [[most * 0.75 + 5]]
     assert taken.r.tolist() == [[0]]

@@ -11,7 +11,6 @@ from onelayer_checker.core.exactness import (
     exact_product,
     exact_products,
     exact_rows,
-    limit,
     sums_fit,
     whole_products,
 )
@@ -21,7 +20,7 @@ parametrize = pytest.mark.parametrize("A", ARITHMETICS.values(), ids=ARITHMETICS
 
 def around_the_edge(A, rng, count: int) -> list[int]:
     """So many numbers of the format whose sizes add up to nearly 1/u, a little less or a little more."""
-    most = int(limit(A))
+    most = int(A.whole)
     cuts = sorted(int(rng.integers(0, most)) for _ in range(count - 1))
     parts = [b - a for a, b in zip([0, *cuts], [*cuts, most + int(rng.integers(-3, 4))], strict=True)]
     return [int(rng.choice([-1, 1])) * max(0, part) for part in parts]
@@ -29,7 +28,7 @@ def around_the_edge(A, rng, count: int) -> list[int]:
 
 @parametrize
 def test_sums_fit_only_below_the_edge(A) -> None:
-    most = int(limit(A))
+    most = int(A.whole)
     for size in range(most - 5, most + 6):
         assert sums_fit(float(size), A) == (size < most)
     for count in range(2, 2000):
@@ -41,7 +40,7 @@ def test_sums_fit_only_below_the_edge(A) -> None:
 
 @parametrize
 def test_a_sum_that_is_called_exact_is(A) -> None:
-    rng, most, called = np.random.default_rng(11), int(limit(A)), dict.fromkeys(range(4), 0)
+    rng, most, called = np.random.default_rng(11), int(A.whole), dict.fromkeys(range(4), 0)
     for _ in range(1500):
         terms = around_the_edge(A, rng, int(rng.integers(2, 6)))
         x, sizes = np.array([terms[:-1]], float), sum(map(abs, terms))
@@ -69,7 +68,7 @@ def test_a_sum_that_is_called_exact_is(A) -> None:
 
 @parametrize
 def test_a_product_that_is_called_exact_is(A) -> None:
-    rng, most, called = np.random.default_rng(12), int(limit(A)), 0
+    rng, most, called = np.random.default_rng(12), int(A.whole), 0
     for _ in range(3000):
         w = int(rng.integers(1, 2 ** int(rng.integers(2, 26))))
         x = most // w + int(rng.integers(-2, 3))

@@ -5,6 +5,13 @@ choice of points in the operands' balls. Midpoints are float64 results; radii ar
 cover the rounding of the midpoints. Trusted: IEEE binary64 + - * / with round to nearest, matrix products evaluated
 as sums of products in any order, comparisons, sorting. No mathematical library is: exp is written out below.
 
+"In any order", here and in the other modules: a sum is any bracketing of any permutation of its terms, products
+fused with additions or not. An operation with exact result x may give x itself; x rounded to nearest, however ties
+are broken; x rounded so to a format with at least 11 more bits, and then or later to the format itself: two
+roundings together are off by at most u' + u, with u' <= 2^-11 u, and that is A.u. Each of k terms is rounded at
+most k - 1 times by additions and once as a product, so that it is off by gamma(k, A.u). Below A.tiny operands and
+results may become 0. Additions of exact zeros, and products with them, round nothing.
+
 A radius is computed from non-negative numbers; UP covers the rounding of up to 4,000 such operations.
 """
 
@@ -28,16 +35,18 @@ NORMAL = 2.0**-1022
 @dataclass(frozen=True)
 class Arithmetic:
     name: str
-    u: float  # unit roundoff; 0 means exact
+    u: float  # relative error of an operation that is rounded once or twice; 0 means exact
+    whole: float  # whole numbers up to here are numbers of the arithmetic and of float64
     tiny: float  # smallest normal number: what underflow or flushing may cost an operation
     big: float  # every intermediate value must provably stay below
     exp_error: float  # logarithmic error of exp
     roundings: float  # of the argument of exp
 
 
-REAL = Arithmetic("real", 0.0, 0.0, 2.0**1000, 0.0, 0.0)
-FLOAT64 = Arithmetic("float64", 2.0**-53, 2.0**-1022, 2.0**1000, 64 * 2.0**-53, 3.0)
-FLOAT32 = Arithmetic("float32", 2.0**-24, 2.0**-126, 2.0**126, 64 * 2.0**-24, 3.0)
+TWICE = 1 + 2.0**-11
+REAL = Arithmetic("real", 0.0, 2.0**53, 0.0, 2.0**1000, 0.0, 0.0)
+FLOAT64 = Arithmetic("float64", 2.0**-53 * TWICE, 2.0**53, 2.0**-1022, 2.0**1000, 64 * 2.0**-53, 3.0)
+FLOAT32 = Arithmetic("float32", 2.0**-24 * TWICE, 2.0**24, 2.0**-126, 2.0**126, 64 * 2.0**-24, 3.0)
 ARITHMETICS = {a.name: a for a in (REAL, FLOAT64, FLOAT32)}
 
 
@@ -95,7 +104,7 @@ def around(x: Array, radius: float, A: Arithmetic) -> Ball:
     between = np.ones(x.shape, bool)
     for y in (radius, -radius):
         s = x + y
-        between &= (s - x == y) & (s - y == x) & ((s.astype(np.float32) == s) | (A.u <= U))
+        between &= (s - x == y) & (s - y == x) & ((s.astype(np.float32) == s) | (A.u < 2 * U))
     size = np.abs(x) + r
     return Ball(x, guarded(np.where(between, r, (r + size * A.u) * UP + A.tiny), size, A))
 
@@ -116,35 +125,35 @@ def is_power(a: Array) -> Array:
     return np.asarray(a.view(np.int64) << 12 == 0)
 
 
-def linear(x: Ball, W: Array, b: Array | float, A: Arithmetic) -> Ball:
-    """Encloses x W + b [..., T, out] for exact W [..., in, out] and b: sums in any order, fused, wider, or not.
+def linear(x: Ball, W: Array, b: Ball | Array | float, A: Arithmetic) -> Ball:
+    """Encloses x W + b [..., T, out] for exact W [..., in, out]: one sum, of which b is a term, in any order.
 
-    Products with zero weights are exact zeros and add without rounding; products with powers of two are exact. What
-    flushing subnormal numbers may cost, operands included, grows with the operands: ``lost``. A column that rounds
-    nothing and meets no subnormal number loses nothing.
+    b is a bias, or a ball [..., T, out]. Products of exact zeros add without rounding, and products with powers of
+    two are exact. What flushing subnormal numbers may cost, operands included, grows with the operands: ``lost``. A
+    sum that rounds nothing and meets no subnormal number loses nothing.
     """
-    n, ax, absW, absb = W.shape[-2], np.abs(x.m), np.abs(W), np.abs(b)
-    terms = np.count_nonzero(W, axis=-2, keepdims=True)
-    inexact = ~is_power(W).all(axis=-2, keepdims=True)
-    steps = np.maximum(terms + (absb > 0) - 1, 0) + inexact
-    steps = np.where(steps > 0, steps + 1, 0)  # a wider accumulator is rounded once more at the end
-    own, model = gamma(steps, U), gamma(steps, A.u)
+    own_term = b if isinstance(b, Ball) else exact(np.asarray(b))
+    n, ax, absW, absb, rb = W.shape[-2], np.abs(x.m), np.abs(W), np.abs(own_term.m), own_term.r
+    terms, present = live_terms(x, W), (absb > 0) | (rb > 0)
+    inexact = (terms > 0) & ~is_power(W).all(axis=-2, keepdims=True)
+    steps = np.maximum(terms + present - 1, 0) + inexact
+    rounded = gamma(steps, U + A.u)  # at least what the midpoint and the arithmetic are off, together
     inflate = (1 + 4 * (n + 2) * U) * UP * UP  # S and R are themselves rounded sums
     normal, widest, radius = A.tiny + NORMAL, float(absW.max()), float(x.r.max())
     reach: Any = float(ax.max()) + radius  # at least the largest operand, here and in its row
-    calm = (n * reach * widest + absb.max()) * 8 < A.big and reach < 2.0**40 and model.max() < np.inf
+    calm = (n * reach * widest + absb.max() + rb.max()) * 8 < A.big and reach < 2.0**40 and rounded.max() < np.inf
     if not calm:  # rows are looked at one by one: a value may overflow, or is unknown
         reach = (ax + x.r) @ np.ones((n, 1))
-    m = product(x.m, W) + b
+    m = product(x.m, W) + own_term.m
     r, S, R = np.zeros_like(m), np.zeros(1), np.zeros(1)
     if steps.any() or not calm:
         S = (product(ax, absW) + absb) * inflate
-        r += S * (own + model)
-    if radius != 0:
-        R = product(x.r, absW) * inflate
-        r += R * (1 + model)
+        r += S * rounded
+    if radius != 0 or rb.any():
+        R = (product(x.r, absW) + rb) * inflate
+        r += R * (1 + rounded)
     lost = 4 * (n + 1) * normal * (2 + widest + reach) + TINY
-    loses = (terms > 0) & (steps > 0) | (absb > 0) & (absb < A.tiny)
+    loses = (terms > 0) & (steps > 0) | present & (absb - rb < 2 * A.tiny)
     if ((terms > 0) & (steps == 0)).any():
         least = absW.min(where=W != 0, initial=1.0)
         small = (ax + x.r > 0) & (np.minimum(ax - x.r, 1.0) * least < 2 * normal)
@@ -153,6 +162,17 @@ def linear(x: Ball, W: Array, b: Array | float, A: Arithmetic) -> Ball:
             loses = loses | (product(small.astype(np.float32), (W != 0).astype(np.float32)) > 0)
     r += np.where(loses, lost, 0.0)
     return Ball(m, r if calm else guarded(r, (S + R) * np.where(reach < np.inf, 2.0, np.inf), A))
+
+
+def live_terms(x: Ball, W: Array) -> Array:
+    """At most how many products of x W are not exact zeros: [1, out], or [T, out] where that is worth counting, of
+    wide rows that are mostly zeros, as one-hots are."""
+    used = W != 0
+    if W.shape[-2] > 16:
+        live = (x.m != 0) | (x.r != 0)
+        if 4 * np.count_nonzero(live) < live.size:
+            return product(live.astype(np.float32), used.astype(np.float32))  # below 2^24, which is exact
+    return np.asarray(np.count_nonzero(used, axis=-2, keepdims=True))
 
 
 def dot(x: Ball, y: Ball, A: Arithmetic, extra: int = 0) -> Ball:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from onelayer_checker.core.balls import NORMAL, Arithmetic, Array, Ball, U, add, exact, is_power, product
+from onelayer_checker.core.balls import NORMAL, Arithmetic, Array, Ball, add, exact, is_power, product
 
 
 def exact_products(x: Ball, W: Array, b: Array, A: Arithmetic) -> Array:
@@ -72,11 +72,6 @@ def exact_rows(rows: list[Array], inexact: list[Array], A: Arithmetic) -> Array:
     return np.asarray(fits & ((terms <= 1) | (whole & sums_fit(size, A))))
 
 
-def limit(A: Arithmetic) -> float:
-    """Whole numbers up to here, and all partial sums of them, are numbers of the arithmetic and of float64."""
-    return 1.0 / max(A.u, U)
-
-
 def sums_fit(size: Array | float, A: Arithmetic) -> Array:
     """Where whole numbers add up, and multiply, without rounding in every order, here and in the arithmetic.
 
@@ -84,7 +79,7 @@ def sums_fit(size: Array | float, A: Arithmetic) -> Array:
     reached 2^53, its rounding would have too, and so would all that follow: where ``size`` is below, it is exact.
     At 2^53 itself nothing is known, as 2^53 + 1 is rounded to it.
     """
-    return np.asarray(np.asarray(size) < limit(A))
+    return np.asarray(np.asarray(size) < A.whole)
 
 
 def _normal(size: Array, A: Arithmetic) -> Array:

@@ -11,7 +11,6 @@ from onelayer_checker.core.balls import (
     Arithmetic,
     Array,
     Ball,
-    add,
     around,
     dot,
     exact,
@@ -91,12 +90,12 @@ class Network:
     def attend(self, h: Ball, n: int, lengths: Array, A: Arithmetic, last: bool) -> Ball:
         """h + (softmax of the logits, averaging the values) W_O, [tokens, width], or only at the last tokens.
 
-        What the heads add is one sum over heads and components, in any order.
+        The stream and what all components of all heads add to it are the terms of one sum.
         """
         logits, visible, v, h = self.scores(h, n, lengths, A, last)
         averages = dot(softmax(logits, visible, A), v, A, extra=4)
         aside = Ball(*(a.swapaxes(1, 2).reshape(len(h.m), -1) for a in (averages.m, averages.r)))
-        return add(h, linear(aside, self.tensors["attention.W_O"].reshape(-1, h.m.shape[1]), 0.0, A), A)
+        return linear(aside, self.tensors["attention.W_O"].reshape(-1, h.m.shape[1]), h, A)
 
     def scores(
         self, h: Ball, n: int, lengths: Array, A: Arithmetic, last: bool

@@ -59,10 +59,12 @@ def flushed(size: float, terms: int, A: Arithmetic) -> float:
     return 8 * (terms + 2) * (A.tiny + NORMAL) * (2 + size) + TINY
 
 
-def affine(x: Value, W: Array, b: Array | float, A: Arithmetic) -> Value:
+def affine(x: Value, W: Array, b: Value | Array | float, A: Arithmetic) -> Value:
+    """x W + b, one sum; b is a bias, or a value such as the residual stream."""
+    known, own = (b.known, b.real) if isinstance(b, Value) else (b, b)
     largest = float(np.abs(W).max() + x.known.m.max() + x.error.max())
-    error = linear(x.known, W, b, A).r + flushed(largest, W.shape[-2], A)
-    return Value(linear(x.real, W, b, REAL), error * UP)
+    error = linear(x.known, W, known, A).r + flushed(largest, W.shape[-2], A)
+    return Value(linear(x.real, W, own, REAL), error * UP)
 
 
 def total(x: Value, y: Value, A: Arithmetic) -> Value:
@@ -117,6 +119,6 @@ def largest_rounding(network: Network, centre: Array, radius: Array, A: Arithmet
     q, k, v = (Value(read.real[at], read.error[at]).reshape(B, n, H, s).swap(1, 2) for at in parts)
     p = weights(products(q, k.swap(2, 3), A), np.tri(n, dtype=bool) if network.causal else True, A)
     o = products(p, v, A, extra=4).swap(1, 2).reshape(B * n, H * s)
-    z = total(h, affine(o, T["attention.W_O"].reshape(H * s, w), 0.0, A), A)
+    z = affine(o, T["attention.W_O"].reshape(H * s, w), h, A)
     found = stack((network.bottleneck, *network.readout.layers), z, A)
     return np.asarray(found.error.reshape(B, -1).max(axis=1))
