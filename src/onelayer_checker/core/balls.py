@@ -168,9 +168,9 @@ def live_terms(x: Ball, W: Array) -> Array:
     """At most how many products of x W are not exact zeros: [1, out], or [T, out] where that is worth counting, of
     wide rows that are mostly zeros, as one-hots are."""
     used = W != 0
-    if W.shape[-2] > 16:
+    if W.shape[-2] > 6:
         live = (x.m != 0) | (x.r != 0)
-        if 4 * np.count_nonzero(live) < live.size:
+        if 2 * np.count_nonzero(live) < live.size:
             return product(live.astype(np.float32), used.astype(np.float32))  # below 2^24, which is exact
     return np.asarray(np.count_nonzero(used, axis=-2, keepdims=True))
 
