@@ -7,9 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from onelayer_checker.core.balls import Arithmetic, Array, Ball
+from onelayer_checker.search.steps import Steps, ends, within_range
 
 #: Cells looked at for one token; a token in a more crowded place stays undecided.
 CROWD = 4096
+#: So many cells are looked up in the order of their coordinates.
+SORTED = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -26,20 +29,13 @@ class Cells:
     smallest: float  # nonzero slope or bias, against underflow
 
     def decide(self, t: Ball, A: Arithmetic) -> Array:
-        """For each row of t [T, c] the cell that is on while all others are off, or -1 if that is not certain."""
-        low, high = t.low[:, self.columns], t.high[:, self.columns]
-        low = np.where((low > 0) & (low < A.tiny), 0.0, low)  # a subnormal t may be flushed
-        high = np.where((high < 0) & (high > -A.tiny), 0.0, high)
-        first, stop = np.empty(len(low), np.intp), np.empty(len(low), np.intp)
-        order = np.argsort(low[:, 0])  # neighbouring look-ups share the cache
-        # Cells before `first` are off, low >= off_high; so are those from `stop` on, high <= off_low.
-        first[order] = np.searchsorted(self.off_high[:, 0], low[order, 0], side="right")
-        stop[order] = np.searchsorted(self.off_low[:, 0], high[order, 0], side="left")
-        cell = np.full(len(low), -1)
-        certain = np.isfinite(t.low).all(axis=1) & np.isfinite(t.high).all(axis=1)  # zero times infinity is NaN
-        reach = (np.maximum(np.abs(low), np.abs(high)).max(axis=1) + 2) * self.largest
-        certain &= self.units * reach < A.big / 8  # the units of a cell are added up
-        certain &= self.smallest >= 8 * A.tiny
+        """For each row of t the cell that is on while all others are off, or their number if all are off; -1 if that
+        is not certain."""
+        low, high = ends(t, self.columns, A)
+        first, stop = self._near(low[:, 0], high[:, 0])
+        reach = np.maximum(np.abs(low), np.abs(high)).max(axis=1)
+        certain = within_range(-reach, reach, self.largest, self.units, A) & (self.smallest >= 8 * A.tiny)
+        cell = np.full(len(low), len(self.on_low))
         rows = np.flatnonzero(certain & (first < stop))
         j = first[rows]
         for _ in range(CROWD):
@@ -49,7 +45,7 @@ class Cells:
             off = ((l >= self.off_high[j]) | (h <= self.off_low[j])).any(axis=1)
             on = ((h <= self.on_high[j]) & (l >= self.on_low[j])).all(axis=1)
             certain[rows[~off & ~on]] = False
-            certain[rows[on & (cell[rows] >= 0)]] = False
+            certain[rows[on & (cell[rows] < len(self.on_low))]] = False
             cell[rows[on]] = j[on]
             j = j + 1
             more = (j < stop[rows]) & certain[rows]
@@ -57,8 +53,19 @@ class Cells:
         certain[rows] = False
         return np.where(certain, cell, -1)
 
+    def _near(self, low: Array, high: Array) -> tuple[Array, Array]:
+        """Cells before the first are off, since low >= off_high; so are those after the second, high <= off_low."""
+        if len(self.on_low) < SORTED:
+            first = np.searchsorted(self.off_high[:, 0], low, side="right")
+            return first, np.searchsorted(self.off_low[:, 0], high, side="left")
+        first, stop = np.empty(len(low), np.intp), np.empty(len(low), np.intp)
+        order = np.argsort(low)  # neighbouring look-ups share the cache
+        first[order] = np.searchsorted(self.off_high[:, 0], low[order], side="right")
+        stop[order] = np.searchsorted(self.off_low[:, 0], high[order], side="left")
+        return first, stop
 
-def families(W: Array, b: Array, plain: Array, block: Array) -> tuple[list[tuple[int, Cells]], Array] | None:
+
+def families(W: Array, b: Array, plain: Array, block: Array) -> tuple[list[tuple[int, Cells]], Array]:
     """Units [c, K, size] with biases [K, size] as families of cells (the first group of each), and other groups.
 
     Only ``plain`` groups, relu(1 - sum of units), can be cells; a family lies in one block.
@@ -69,10 +76,7 @@ def families(W: Array, b: Array, plain: Array, block: Array) -> tuple[list[tuple
     cell = plain & (simple & ((slope != 0) | (b <= 0) | (b >= 1))).all(axis=1)
     with np.errstate(over="ignore"):  # an edge beyond all floats is at infinity
         on_low, on_high, off_low, _ = bounds = _bounds(at, slope, b, len(W))
-    # Dividing by a power of two is exact unless it leaves the normal range.
-    finite = np.concatenate([a[np.isfinite(a) & (a != 0)] for a in (on_high, on_low)])
-    if finite.size and not (np.abs(finite).min() > 2.0**-900 and np.abs(finite).max() < 2.0**900):
-        return None
+    cell &= in_range(slope, b).all(axis=1)
     dead = np.any((slope == 0) & (b >= 1), axis=1)  # off wherever t is
     on_low[dead], off_low[dead] = np.inf, np.inf
     opens = np.max(off_low, axis=1) == -np.inf  # nothing ends it to the left: a family begins
@@ -118,3 +122,53 @@ def _in_order(cells: Cells) -> bool:
     alive = np.max(cells.off_low, axis=1) < np.inf
     ends = np.min(np.abs(cells.off_high), axis=1)[alive] < np.inf
     return bool((low[1:] >= low[:-1]).all() and (high[1:] >= high[:-1]).all() and ends[:-1].all())
+
+
+def in_range(slope: Array, b: Array) -> Array:
+    """Where dividing a bias by a power of two is exact: it neither overflows nor leaves the normal numbers."""
+    with np.errstate(all="ignore"):
+        edge = np.abs(b / slope)
+    return np.asarray((slope == 0) | (b == 0) | ((edge > 2.0**-900) & (edge < 2.0**900)))
+
+
+def staircases(W: Array, b: Array, plain: Array, block: Array) -> list[tuple[Array, Steps]]:
+    """Units [c, K, size] with biases [K, size] as staircases: groups, in the order in which they come on, and steps.
+
+    A group is a step if only one of its units has a slope, and the others are never above 0. The ends of a line of
+    cells look alike: a single one with a neighbour on its open side is left to the cells.
+    """
+    at = np.abs(W).argmax(axis=0)
+    slopes = np.take_along_axis(W, at[None], axis=0)[0]
+    simple = (np.count_nonzero(W, axis=0) <= 1) & ((slopes == 0) | (np.frexp(np.abs(slopes))[0] == 0.5))
+    K, unit = len(b), np.abs(slopes).argmax(axis=1)
+    sloped, rows = np.count_nonzero(slopes, axis=1), np.arange(K)
+    never = ((slopes != 0) | (b <= 0)).all(axis=1)
+    slope, bias, column = slopes[rows, unit], b[rows, unit], at[rows, unit]
+    step = plain & simple.all(axis=1) & never & (sloped == 1) & in_range(slope, bias)
+    same = np.zeros(K + 1, bool)  # whether group k continues the run of group k - 1
+    same[1:K] = step[1:] & step[:-1] & (column[1:] == column[:-1]) & (np.sign(slope[1:]) == np.sign(slope[:-1]))
+    same[1:K] &= block[1:] == block[:-1]
+    line = np.zeros(K + 1, bool)  # whether groups k - 1 and k may be neighbours of a line
+    line[1:K] = (column[1:] == column[:-1]) & (block[1:] == block[:-1]) & (sloped[1:] > 0) & (sloped[:-1] > 0)
+    lonely = ~same[:K] & ~same[1:]
+    step &= ~(lonely & (((slope > 0) & line[1:]) | ((slope < 0) & line[:K])))
+    first = np.flatnonzero(step & ~same[:K])
+    listed = []
+    for i in first.tolist():
+        j = i + 1
+        while j < K and same[j]:
+            j += 1
+        groups = np.arange(i, j)
+        s, x = np.abs(slope[groups]), bias[groups]
+        if slope[i] < 0:
+            on, off = x / s, np.nextafter(np.nextafter(x - 1, -np.inf) / s, -np.inf)
+        else:
+            on, off = x / s, -np.nextafter(np.nextafter(1 - x, np.inf) / s, np.inf)
+        order = np.argsort(on, kind="stable")
+        parts = np.concatenate([s, np.abs(x)])
+        smallest = float(parts.min(where=parts != 0, initial=1.0))
+        steps = Steps(
+            int(column[i]), -np.sign(slope[i]), on[order], np.sort(off), float(max(parts.max(), 1.0)), smallest
+        )
+        listed.append((groups[order], steps))
+    return listed

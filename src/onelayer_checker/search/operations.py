@@ -1,0 +1,205 @@
+"""The operations that a search is made of: each computes some numbers of every token from others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from onelayer_checker.core.balls import TINY, UP, Arithmetic, Array, Ball, U, exact, gamma, joined, relu
+from onelayer_checker.core.exactness import limit
+from onelayer_checker.core.layers import Layer
+from onelayer_checker.search.cells import Cells
+from onelayer_checker.search.parts import Dense, Known, Rows, Token, added, added_whole, whole
+from onelayer_checker.search.steps import RowSteps, Steps
+
+#: Units that may differ from 0 for one token; a token that has more stays undecided.
+MOST_LIVE = 64
+
+
+@dataclass(frozen=True)
+class Decide:
+    """A family of cells, or a staircase, that reads balls."""
+
+    family: Cells | Steps
+    slot: int
+    by: int
+
+    def run(self, token: Token, A: Arithmetic) -> None:
+        token.choose(self.by, self.family.decide(token.balls[self.slot], A))
+
+
+@dataclass(frozen=True)
+class DecideInRow:
+    """A staircase whose thresholds another choice names."""
+
+    family: RowSteps
+    row: int
+    slot: int
+    by: int
+
+    def run(self, token: Token, A: Arithmetic) -> None:
+        token.choose(self.by, self.family.decide(token.balls[self.slot], token.choices[self.row], A))
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """A layer of the core, on units with balls."""
+
+    layer: Layer
+    slot: int
+    into: int
+    last: bool
+
+    def run(self, token: Token, A: Arithmetic) -> None:
+        y = self.layer.apply(token.balls[self.slot], A)
+        token.put(self.into, y if self.last else relu(y))
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What o sums are made of: chosen rows, balls x with weights [i, o], and a bias."""
+
+    rows: list[Rows]
+    slot: int | None  # of the balls
+    weight: Array
+    bias: Array
+    integral: bool  # all of these are whole numbers
+
+    @staticmethod
+    def of(rows: list[Rows], slot: int | None, weight: Array, bias: Array) -> Sums:
+        return Sums(rows, slot, weight, bias, all(r.whole for r in rows) and whole(weight) and whole(bias))
+
+    def balls(self, token: Token) -> Ball:
+        return exact(np.zeros((len(token.unknown), 0))) if self.slot is None else token.balls[self.slot]
+
+    def ball(self, token: Token, few: list[tuple[Array, Ball]], x: Ball, W: Array, A: Arithmetic) -> Ball:
+        """Encloses all sums, with products of ``few`` units (their weights [T, m, o], and balls) besides."""
+        values = [r.value[token.choices[r.by]] for r in self.rows]
+        if few:
+            W = np.concatenate([np.broadcast_to(W, (len(x.m), *W.shape)), *(v for v, _ in few)], axis=1)
+            x = joined([x, *(value for _, value in few)])
+        if self.fit(x, np.abs(W).max(initial=0.0), A):
+            return added_whole(values, x.m, W, self.bias)
+        sizes = [r.size[token.choices[r.by]] for r in self.rows]
+        return added(list(zip(values, sizes, [r.single for r in self.rows], strict=True)), x, W, self.bias, A)
+
+    def ball_at(self, columns: Array, token: Token, x: Ball, A: Arithmetic) -> Ball:
+        """Encloses the sums at some columns [T, m] of each token."""
+        values = [r.value[token.choices[r.by][:, None], columns] for r in self.rows]
+        W, b = self.weight.T[columns].swapaxes(1, 2), self.bias[columns]
+        if self.fit(x, np.abs(self.weight).max(initial=0.0), A):
+            return added_whole(values, x.m, W, b)
+        sizes = [r.size[token.choices[r.by][:, None], columns] for r in self.rows]
+        return added(list(zip(values, sizes, [r.single for r in self.rows], strict=True)), x, W, b, A)
+
+    def fit(self, x: Ball, widest: float, A: Arithmetic) -> bool:
+        """Whether all terms are whole numbers, and no order of summation rounds any of the sums."""
+        if not self.integral or x.r.any() or not whole(x.m):
+            return False
+        most = float(np.abs(x.m).max(axis=0, initial=0.0).sum()) * widest + float(np.abs(self.bias).max())
+        return (most + sum(r.most for r in self.rows)) * UP * UP <= limit(A)
+
+
+@dataclass(frozen=True)
+class Add:
+    """Sums that are evaluated for every token; ``few`` are slots of units that may differ from 0."""
+
+    sums: Sums
+    few: list[int]
+    weights: Array  # [all units of the layer, o], of which the few use some
+    into: int
+    last: bool
+
+    def run(self, token: Token, A: Arithmetic) -> None:
+        few = [(self.weights[np.maximum(token.few[slot][0], 0)], token.few[slot][1]) for slot in self.few]
+        y = self.sums.ball(token, few, self.sums.balls(token), self.sums.weight, A)
+        token.put(self.into, y if self.last else relu(y))
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Sums that are at most 0, so that ReLU makes them exactly 0, but for a few that the choices ``by`` name."""
+
+    sums: Sums
+    by: list[int]
+    units: Array  # [o] their numbers in the layer
+    into: int
+
+    def run(self, token: Token, A: Arithmetic) -> None:
+        x = self.sums.balls(token)
+        columns = self.live(token, x, A)
+        at, off = np.maximum(columns, 0), columns < 0
+        y = relu(self.sums.ball_at(at, token, x, A))
+        y = Ball(np.where(off, 0.0, y.m), np.where(off, 0.0, y.r))
+        token.unknown |= ~np.isfinite(y.r).all(axis=1)
+        token.few[self.into] = np.where(off, -1, self.units[at]), y
+
+    def live(self, token: Token, x: Ball, A: Arithmetic) -> Array:
+        """For each token the columns [T, m] that may be on, or -1: whatever else is chosen, the others are off."""
+        pivots = [next(r for r in self.sums.rows if r.by == by) for by in self.by]
+        keys = np.zeros(len(token.unknown), np.intp)
+        for pivot in pivots:
+            keys = keys * len(pivot.value) + token.choices[pivot.by]
+        different, which = np.unique(keys, return_inverse=True)
+        top, size = self.largest(token, x)
+        rest = different
+        for pivot in reversed(pivots):
+            rest, j = np.divmod(rest, len(pivot.value))
+            top, size = top + pivot.value[j], size + pivot.size[j]
+        terms = 2 * (len(self.sums.weight) + len(self.sums.rows)) + 8
+        widest = float(np.abs(self.sums.weight).max(initial=0.0))
+        slack = np.zeros(1)
+        if not (self.sums.fit(x, widest, A) and float(size.max(initial=0.0)) * UP * UP <= limit(A)):
+            reach = 2 + widest + float((np.abs(x.m) + x.r).max(initial=0.0, where=~token.unknown[:, None]))
+            slack = size * (4 * gamma(terms, A.u) + 4 * gamma(terms, U)) + 4 * terms * (A.tiny + TINY) * reach
+        on = ~((top + slack <= 0) & (4 * size < A.big))  # also where these are NaN
+        many = on.sum(axis=1) > MOST_LIVE
+        on[many] = False
+        token.unknown |= many[which.reshape(-1)]
+        order = np.argsort(~on, axis=1, kind="stable")[:, : int(on.sum(axis=1).max(initial=0))]
+        return np.asarray(np.where(np.take_along_axis(on, order, axis=1), order, -1)[which.reshape(-1)])
+
+    def largest(self, token: Token, x: Ball) -> tuple[Array, Array]:
+        """Bounds [o] of the sums without the rows of ``by``, and of the sizes of their terms, for all known tokens."""
+        W, known = self.sums.weight, ~token.unknown[:, None]
+        low, high = x.low.min(axis=0, initial=0.0, where=known), x.high.max(axis=0, initial=0.0, where=known)
+        top = np.maximum(low[:, None] * W, high[:, None] * W).sum(axis=0) + self.sums.bias
+        size = (np.maximum(-low, high)[:, None] * np.abs(W)).sum(axis=0) + np.abs(self.sums.bias)
+        for r in self.sums.rows:
+            if r.by not in self.by:
+                top, size = top + r.value.max(axis=0), size + r.size.max(axis=0)
+        return top, size
+
+
+@dataclass(frozen=True)
+class Pick:
+    """Some of the units with balls."""
+
+    slot: int
+    columns: Array
+    into: int
+
+    def run(self, token: Token, A: Arithmetic) -> None:  # noqa: ARG002
+        token.balls[self.into] = token.balls[self.slot][:, self.columns]
+
+
+@dataclass(frozen=True)
+class Collect:
+    """Units with balls, put together of parts."""
+
+    parts: list[Known | Dense]
+    into: int
+
+    def run(self, token: Token, A: Arithmetic) -> None:  # noqa: ARG002
+        balls = []
+        for part in self.parts:
+            if isinstance(part, Known):
+                assert part.table is not None
+                balls.append(part.table[token.choices[part.by]])
+            else:
+                balls.append(token.balls[part.slot])
+        token.put(self.into, balls[0] if len(balls) == 1 else joined(balls))
+
+
+Operation = Decide | DecideInRow | Evaluate | Add | Gate | Pick | Collect

@@ -1,0 +1,172 @@
+"""What is known of the units of a layer where most of them are exactly 0: a few numbers a token instead of all units.
+
+A search decides which cells are on; from then on most units are functions of a few whole numbers, the *choices* of a
+token. What is said of units holds after ReLU, for all values that the arithmetic allows. Units that no part names are
+exactly 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from onelayer_checker.core.balls import (
+    NORMAL,
+    TINY,
+    UP,
+    Arithmetic,
+    Array,
+    Ball,
+    U,
+    exact,
+    gamma,
+    guarded,
+    is_power,
+)
+from onelayer_checker.core.exactness import limit
+
+#: Units that may differ from 0 for one token; where there may be more, all are evaluated.
+MOST_LIVE = 64
+
+
+@dataclass(frozen=True)
+class Known:
+    """Units that are one row of a table, which the choice ``by`` of a token names.
+
+    kind "one": unit j is 1 if j is chosen, the others are 0; beyond the last unit, none is 1.
+    kind "upto": the first j units are 1, the others are 0.   kind "table": row j of ``table`` [K, U].
+    """
+
+    units: Array
+    by: int
+    kind: str
+    table: Ball | None = None
+
+    def rows(self, W: Array) -> Rows | None:
+        """What the part adds to sums with weights W [units of the layer, o]; None if that might be rounded."""
+        own = W[self.units]
+        if self.kind == "one":
+            padded = np.pad(own, ((0, 1), (0, 0)))
+            return Rows(self.by, padded, np.abs(padded), True, whole(own))
+        if not whole(own):
+            return None
+        if self.kind == "upto":
+            padded = np.pad(own, ((1, 0), (0, 0)))
+            found = Rows(self.by, np.cumsum(padded, axis=0), np.cumsum(np.abs(padded), axis=0), False, True)
+        else:
+            assert self.table is not None
+            if self.table.r.any() or not whole(self.table.m):
+                return None
+            found = Rows(self.by, self.table.m @ own, np.abs(self.table.m) @ np.abs(own), False, True)
+        return found if found.size.max(initial=0.0) * UP <= 1 / U else None
+
+
+@dataclass(frozen=True)
+class Few:
+    """For each token at most m units differ from 0; ``slot`` says which and what they are."""
+
+    units: Array  # all that may
+    slot: int
+
+
+@dataclass(frozen=True)
+class Dense:
+    """Units with a ball for each token, in ``slot``."""
+
+    units: Array
+    slot: int
+
+
+Part = Known | Few | Dense
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Row ``by`` of ``value`` [K, o] is added to a sum: exact numbers, of terms whose sizes add up to ``size``."""
+
+    by: int
+    value: Array
+    size: Array
+    single: bool  # each is one term
+    whole: bool  # of whole numbers
+
+    def at(self, columns: Array) -> Rows:
+        return Rows(self.by, self.value[:, columns], self.size[:, columns], self.single, self.whole)
+
+    @property
+    def most(self) -> float:
+        return float(self.size.max(initial=0.0))
+
+
+@dataclass
+class Token:
+    """What is known of the tokens at hand: choices [T], balls [T, U], units that may differ from 0 and their balls."""
+
+    choices: dict[int, Array] = field(default_factory=dict)
+    balls: dict[int, Ball] = field(default_factory=dict)
+    few: dict[int, tuple[Array, Ball]] = field(default_factory=dict)
+    unknown: Array = field(default_factory=lambda: np.zeros(0, bool))  # [T] a choice, or a ball, is not certain
+
+    def choose(self, by: int, cell: Array) -> None:
+        self.unknown |= cell < 0
+        self.choices[by] = np.maximum(cell, 0)
+
+    def put(self, slot: int, ball: Ball) -> None:
+        infinite = ~np.isfinite(ball.r).all(axis=1)
+        if infinite.any():
+            self.unknown |= infinite
+        self.balls[slot] = ball
+
+
+def whole(a: Array) -> bool:
+    return bool((np.rint(a) == a).all())
+
+
+def added(rows: list[tuple[Array, Array, bool]], x: Ball, W: Array, b: Array, A: Arithmetic) -> Ball:
+    """Encloses a sum in any order: chosen rows (values and sizes [T, o], and whether each is one term), products of x
+    [T, i] with W [i, o] or [T, i, o], and a bias [o] or [T, o].
+
+    It is exact where only one term is not 0, or where all terms are whole numbers that add up to at most 1/u.
+    """
+    W = W if W.ndim == 3 else W[None]
+    terms = x.m[:, :, None] * W
+    m, S = b + terms.sum(axis=1), np.abs(b) + np.abs(terms).sum(axis=1)
+    R = (x.r[:, :, None] * np.abs(W)).sum(axis=1)
+    for value, size, _ in rows:
+        m, S = m + value, S + size
+    k = 2 * (len(rows) + W.shape[1]) + 4
+    reach = (np.abs(x.m) + x.r).max(axis=1, initial=0.0)[:, None] + np.abs(W).max(initial=0.0)
+    r = (R + gamma(k, U) * S + gamma(k, A.u) * (S + R)) * UP + 4 * k * (A.tiny + TINY) * (2 + reach)
+    for _, size, single in rows:
+        if not single:  # of many terms: known only where nothing is rounded
+            r = np.where(size > 0, np.inf, r)
+    r = np.where(_is_exact(rows, x, W, b, terms, S, A), 0.0, r)
+    return Ball(m, guarded(r, 2 * (S + R), A))
+
+
+def _is_exact(
+    rows: list[tuple[Array, Array, bool]], x: Ball, W: Array, b: Array, terms: Array, S: Array, A: Arithmetic
+) -> Array:
+    point, used, normal = (x.r == 0)[:, :, None], W != 0, 4 * (A.tiny + NORMAL)
+    integral = (x.m == np.rint(x.m))[:, :, None] & (np.rint(W) == W)
+    fits = limit(A) >= S * UP
+    every = ((point & integral) | ~used).all(axis=1) & (b == np.rint(b)) & fits
+    live = used & ~(point & (x.m == 0)[:, :, None])
+    solid = (np.abs(x.m) >= normal)[:, :, None] & (np.abs(W) >= normal) & (np.abs(terms) >= normal)
+    kept = point & solid & (is_power(np.ascontiguousarray(W)) | (integral & fits[:, None]))
+    one = (kept | ~live).all(axis=1) & ((b == 0) | (np.abs(b) >= normal))
+    count = live.sum(axis=1) + (b != 0)
+    for value, size, single in rows:
+        every = every & (value == np.rint(value))
+        count = count + (size != 0) * (1 if single else 2)
+        one = one & ((size == 0) | (np.abs(value) >= normal))
+    return np.asarray(every | (one & (count <= 1)))
+
+
+def added_whole(rows: list[Array], x: Array, W: Array, b: Array) -> Ball:
+    """The same where everything is known to be whole numbers that no order of summation rounds."""
+    m = (x @ W if W.ndim == 2 else np.einsum("ti,tio->to", x, W)) + b
+    for value in rows:
+        m += value
+    return exact(m)

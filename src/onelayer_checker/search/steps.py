@@ -1,0 +1,98 @@
+"""Staircases: units relu(1 - relu(w t + b)) that, once on, stay on. How many are on is found by search.
+
+Let w be plus or minus a power of two. If w t + b <= 0 as a real number, the unit is exactly 1 in every arithmetic of the
+specification; if w t + b >= 1, it is exactly 0: rounding is monotone, and w t is exact. `stack.py` says more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from onelayer_checker.core.balls import Arithmetic, Array, Ball
+
+#: A staircase of so few steps is compared with step by step.
+FEW_STEPS = 8
+
+
+def ends(t: Ball, columns: Array | int, A: Arithmetic) -> tuple[Array, Array]:
+    """Bounds of coordinates; a subnormal number may be flushed to 0."""
+    low, high = t.low[:, columns], t.high[:, columns]
+    if A.tiny > 0:
+        low = np.where((low > 0) & (low < A.tiny), 0.0, low)
+        high = np.where((high < 0) & (high > -A.tiny), 0.0, high)
+    return low, high
+
+
+def within_range(low: Array, high: Array, largest: float, units: int, A: Arithmetic) -> Array:
+    """Where no unit that reads a coordinate between low and high overflows, weights and biases being at most this."""
+    reach = (np.maximum(np.abs(low), np.abs(high)) + 2) * largest
+    return np.asarray(units * reach < A.big / 8)  # false for infinity and NaN
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Along one coordinate, or its negative: a step is on from ``on`` on, and off up to ``off``."""
+
+    column: int
+    sign: float  # -1: along the negative of the coordinate
+    on: Array  # [K] sorted
+    off: Array  # [K] sorted
+    largest: float  # bounds the weights and biases, against overflow
+    smallest: float  # nonzero slope or bias, against underflow
+
+    def decide(self, t: Ball, A: Arithmetic) -> Array:
+        """How many steps are on while all others are off [T]; -1 if that is not certain."""
+        low, high = ends(t, self.column, A)
+        certain = within_range(low, high, self.largest, 1, A) & (self.smallest >= 8 * A.tiny)
+        if self.sign < 0:
+            low, high = -high, -low
+        if len(self.on) <= FEW_STEPS:
+            on, up_to = np.zeros(len(low), np.intp), np.zeros(len(low), np.intp)
+            for a, b in zip(self.on.tolist(), self.off.tolist(), strict=True):
+                on += low >= a
+                up_to += high > b
+        else:
+            on = np.searchsorted(self.on, low, side="right")
+            up_to = np.searchsorted(self.off, high, side="left")
+        return np.where(certain & (on == up_to), on, -1)  # those beyond `up_to` are off: high <= off
+
+
+@dataclass(frozen=True)
+class RowSteps:
+    """Steps along one coordinate whose thresholds are a row of a table: unit g is relu(table[row, g] - slope t)."""
+
+    column: int
+    slope: float  # a power of two
+    table: Array  # [R, G], each row sorted
+    below: Array  # table - 1, rounded down
+
+    @staticmethod
+    def of(column: int, slope: float, table: Array) -> RowSteps:
+        return RowSteps(column, slope, table, np.nextafter(table - 1, -np.inf))
+
+    def decide(self, t: Ball, row: Array, A: Arithmetic) -> Array:
+        """How many steps of its row are on while all others are off [T]; -1 if that is not certain."""
+        low, high = ends(t, self.column, A)
+        sizes = np.abs(self.table)
+        certain = within_range(low, high, max(float(sizes.max()), self.slope, 1.0), 2, A) & (row >= 0)
+        certain &= bool(sizes.min(where=sizes > 0, initial=1.0) >= 8 * A.tiny and self.slope >= 8 * A.tiny)
+        at = np.maximum(row, 0)
+        # Multiplying by a power of two is exact, or underflows to what a comparison with 0 or 1 does not notice.
+        on = _upto(self.table, at, self.slope * low, inclusive=True)  # table <= slope low
+        return np.where(certain & (on == _upto(self.below, at, self.slope * high, inclusive=False)), on, -1)
+
+
+def _upto(table: Array, row: Array, key: Array, inclusive: bool) -> Array:
+    """How many entries of the sorted rows are at most the key, or below it; by bisection."""
+    G, flat = table.shape[1], np.ascontiguousarray(table).ravel()
+    start, found = row * G, np.zeros(len(row), np.intp)
+    step = 1 << (G.bit_length() - 1)
+    while step:
+        tried = found + step
+        inside = tried <= G
+        entry = flat[start + np.where(inside, tried, 1) - 1]
+        found = np.where(inside & ((entry <= key) if inclusive else (entry < key)), tried, found)
+        step >>= 1
+    return found
