@@ -116,12 +116,16 @@ def check(
             from onelayer_checker.arb.engine import Engine  # only now: everything else runs on NumPy alone
 
             arb = Engine(network, data, jobs, bits)
-        listed = []
-        for claim in own if claims is None else claims:
+        asked = own if claims is None else list(claims)
+        found: dict[int, Judged] = {}
+        for at, claim in sorted(
+            enumerate(asked), key=lambda item: item[1].arith == "real"
+        ):  # others may imply these
             start = sum(os.times()[:4])  # with the processes that were started meanwhile
             name, verdict = decide(claim, judge, arb, engine)
-            listed.append(Judged(claim, verdict, name, sum(os.times()[:4]) - start))
-            show(listed[-1])
+            found[at] = Judged(claim, verdict, name, sum(os.times()[:4]) - start)
+            show(found[at])
+        listed = [found[at] for at in range(len(asked))]
     except Malformed as error:
         return Report("MALFORMED", (), error.gate, str(error))
     except OSError as error:

@@ -26,6 +26,7 @@ Array = NDArray[Any]
 Progress = Callable[[int, int], None]
 #: Radii tried for a robust claim, each a quarter of the one before; and sequences on which the first is found.
 TRIES, FEW = 4, 128
+LARGEST = 2.0**1000
 #: Unknown sequences that a model with a default is tried on.
 STRANGERS = 256
 FORMAT, TEMPLATE, PROFILE = "onelayer-certificate/1", "one-layer/1", "ieee-any-order/1"
@@ -133,11 +134,11 @@ def _memorizes(report: Report, claim: Claim, verdict: Verdict) -> tuple[Claim, V
 def _separated(report: Report, scope: str) -> Claim | None:
     """With about the largest delta that is proved."""
     least = float(np.finfo(np.float64).tiny)
-    claim = Claim("separated", "real", scope, {"r": 0.0, "delta": least})
-    r = report.judge(claim).value  # undecided with r = 0, and the value is the largest coordinate
-    first = report.judge(replace(claim, numbers={"r": r, "delta": least}))
+    claim = Claim("separated", "real", scope, {"r": LARGEST, "delta": least})
+    first = report.judge(claim)
     if first.outcome != "proved":
         return None
+    r = first.size
     if first.value > least:  # on a line it shows the smallest gap at once
         return replace(claim, numbers={"r": r, "delta": first.value})
     for k in range(15, 60):  # larger ones would compare nearly all pairs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NoReturn
 
 from onelayer_checker.core.balls import ARITHMETICS, Arithmetic
@@ -18,6 +18,7 @@ class Verdict:
     outcome: Outcome
     why: str  # for proved: the certified value; otherwise the first offending sample
     value: float  # smallest error bound, separation, ... that was certain
+    size: float = 0.0  # of separated: no coordinate is larger
 
     def __bool__(self) -> NoReturn:
         raise TypeError("a verdict is proved, refuted or undecided; compare its outcome")
@@ -38,6 +39,10 @@ class Claim:
     @property
     def about_function(self) -> bool:
         return KINDS[self.type].read_target is not None
+
+    def implies(self, other: Claim) -> bool:
+        """Whether the other claim says the same in real arithmetic: an arithmetic allows what is not rounded, too."""
+        return other == replace(self, arith="real")
 
     def __str__(self) -> str:
         shown = ", ".join(f"{name}={value:.6g}" for name, value in self.numbers.items())

@@ -24,7 +24,9 @@ from onelayer_checker.core.files import Malformed
 from onelayer_checker.core.layers import Layer, Stack
 
 #: Numbers of scratch in one block of sequences: (sequence, query, key).
-BLOCK = 1 << 17
+BLOCK = 1 << 18
+#: Blocks that one block of queries and keys may take.
+QUERIES = 8
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,8 @@ class Network:
         """Balls of t for all tokens [N, n, c], or the last ones [N, 1, c]; tokens are known up to ``radius``."""
         n = tokens.shape[1]
         heads, width, _ = self.tensors["attention.W_Q"].shape
-        step = max(1, BLOCK // (n * (heads * (1 if last else n) + max(width, self.feedforward.widest))))
+        queries = 1 if last or self.unseeing(last) else n
+        step = max(1, BLOCK // (n * (heads * queries + max(width, self.feedforward.widest))))
         known, ids = self.known(tokens, radius, A)
         for start in range(0, len(tokens), step):
             rows = slice(start, min(start + step, len(tokens)))
@@ -92,29 +95,53 @@ class Network:
 
         The stream and what all components of all heads add to it are the terms of one sum.
         """
-        logits, visible, v, h = self.scores(h, n, lengths, A, last)
-        averages = dot(softmax(logits, visible, A), v, A, extra=4)
+        visible = (lengths == n).all() or (np.arange(n) < lengths[:, None])[:, None, None, :]
+        if self.causal and not last:  # the last token sees the whole sequence, causal or not
+            visible = visible & np.tri(n, dtype=bool)
+        averages = (
+            self.equal(h, n, visible, A, last)
+            if self.unseeing(last)
+            else self.weighed(h, n, lengths, visible, A, last)
+        )
+        if last:
+            h = h.reshape(-1, n, h.m.shape[-1])[np.arange(len(lengths)), lengths - 1]
         aside = Ball(*(a.swapaxes(1, 2).reshape(len(h.m), -1) for a in (averages.m, averages.r)))
         return linear(aside, self.tensors["attention.W_O"].reshape(-1, h.m.shape[1]), h, A)
 
-    def scores(
-        self, h: Ball, n: int, lengths: Array, A: Arithmetic, last: bool
-    ) -> tuple[Ball, Array | bool, Ball, Ball]:
-        """Logits [N, head, query, key] and which are visible, values [N, head, token, s], and h at the queries."""
+    def unseeing(self, last: bool) -> bool:
+        """Whether all logits are exactly 0, and every query sees the same keys: it is enough to look at one query."""
+        T = self.tensors
+        blind = [not any(T[x].any() for x in (f"attention.W_{s}", f"attention.b_{s}") if x in T) for s in "QK"]
+        return any(blind) and (last or not self.causal)
+
+    def equal(self, h: Ball, n: int, visible: Array | bool, A: Arithmetic, last: bool) -> Ball:
+        """Averages [N, head, query, s] of the values with equal weights, the same for every query."""
+        v = self.read(h, "V", n, A)
+        N, H, _, s = v.m.shape
+        p = softmax(exact(np.zeros((N, 1, 1, n))), visible, A)
+        y = dot(p, v, A, extra=4)
+        return y if last else Ball(*(np.broadcast_to(a, (N, H, n, s)) for a in (y.m, y.r)))
+
+    def weighed(self, h: Ball, n: int, lengths: Array, visible: Array | bool, A: Arithmetic, last: bool) -> Ball:
+        """Averages [N, head, query, s] of the values, some queries at a time."""
+        q, k, v = (self.read(h, name, n, A) for name in "QKV")
+        if last:
+            q = q[np.arange(len(lengths)), :, lengths - 1][:, :, None]
+        keys = Ball(k.m.swapaxes(2, 3), k.r.swapaxes(2, 3))
+        step = max(1, QUERIES * BLOCK // (k.m.shape[0] * k.m.shape[1] * n))
+        found = []
+        for a in range(0, q.m.shape[2], step):
+            seen = np.asarray(visible)
+            seen = seen[..., a : a + step, :] if seen.ndim and seen.shape[-2] > 1 else seen
+            found.append(dot(softmax(dot(q[:, :, a : a + step], keys, A), seen, A), v, A, extra=4))
+        return found[0] if len(found) == 1 else joined(found, axis=2)
+
+    def read(self, h: Ball, name: str, n: int, A: Arithmetic) -> Ball:
+        """Queries, keys or values [N, head, token, s]."""
         T, (H, w, s) = self.tensors, self.tensors["attention.W_Q"].shape
-        columns = np.concatenate([T[f"attention.W_{name}"].swapaxes(0, 1).reshape(w, -1) for name in "QKV"], axis=1)
-        biases = np.concatenate([T.get(f"attention.b_{name}", np.zeros((H, s))).ravel() for name in "QKV"])
-        read = linear(h, columns, biases, A)
-        q, k, v = (read[:, a : a + H * s].reshape(-1, n, H, s) for a in (0, H * s, 2 * H * s))
-        visible = (lengths == n).all() or (np.arange(n) < lengths[:, None])[:, None, None, :]
-        if last:  # it sees the whole sequence, causal or not
-            at = (np.arange(len(lengths)), lengths - 1)
-            q, h = q[at].reshape(-1, 1, H, s), h.reshape(-1, n, h.m.shape[-1])[at]
-        elif self.causal:
-            visible = visible & np.tri(n, dtype=bool)
-        q, v = (Ball(x.m.swapaxes(1, 2), x.r.swapaxes(1, 2)) for x in (q, v))  # [N, head, token, s]
-        logits = dot(q, Ball(k.m.transpose(0, 2, 3, 1), k.r.transpose(0, 2, 3, 1)), A)
-        return logits, visible, v, h
+        columns = T[f"attention.W_{name}"].swapaxes(0, 1).reshape(w, -1)
+        x = linear(h, columns, T.get(f"attention.b_{name}", np.zeros((H, s))).ravel(), A).reshape(-1, n, H, s)
+        return Ball(x.m.swapaxes(1, 2), x.r.swapaxes(1, 2))
 
 
 def build(tensors: dict[str, Array], causal: bool = False) -> Network:

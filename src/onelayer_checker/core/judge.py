@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from onelayer_checker.core.balls import UP, Arithmetic, Array, Ball
+from onelayer_checker.core.balls import FLOAT32, FLOAT64, UP, Arithmetic, Array, Ball
 from onelayer_checker.core.claims import KINDS, Claim, Kind, Verdict
 from onelayer_checker.core.classes import same_class
 from onelayer_checker.core.files import Malformed
@@ -39,6 +39,7 @@ class Judge:
     def __init__(self, network: Network, data: Data, progress: Progress = lambda *_: None) -> None:
         self.network, self.data, self.progress = network, data, progress
         self._samples: dict[tuple[str, float, bool], Samples] = {}
+        self.proved: list[tuple[Claim, Verdict]] = []
         self.memo: dict[Hashable, Any] = {}  # for what other rings compute once
 
     def samples(self, A: Arithmetic, scope: str, radius: float = 0.0) -> Samples:
@@ -57,6 +58,10 @@ class Judge:
             self._samples[key] = Samples(i, lengths - 1 if last else k, ball)
         return self._samples[key]
 
+    def has(self, A: Arithmetic, scope: str) -> bool:
+        """Whether the coordinates of stored tokens have been computed."""
+        return (A.name, 0.0, scope == "last") in self._samples
+
     def fits(self, claim: Claim) -> None:
         """Refuse a claim that does not go with the network and the data."""
         data = self.data
@@ -72,14 +77,22 @@ class Judge:
 
     def judge(self, claim: Claim) -> Verdict:
         self.fits(claim)
+        for stronger, verdict in self.proved:
+            if stronger.implies(claim):
+                return replace(verdict, why=f"{verdict.why}, as in {stronger.arith}")
         with np.errstate(all="ignore"):  # infinity and NaN are results here, and never satisfy a comparison
-            return KINDS[claim.type].judge(self, claim)
+            verdict = KINDS[claim.type].judge(self, claim)
+        if verdict.outcome == "proved":
+            self.proved.append((claim, verdict))
+        return verdict
 
     def compare_ways(self, samples: Samples, A: Arithmetic) -> None:
         """Refuse to go on where a faster evaluation of the readout contradicts the dense one."""
-        for at in self.network.readout.disagrees(samples.t, A)[:1]:
+        key = ("compared", A.name, id(samples))
+        for at in [] if key in self.memo else self.network.readout.disagrees(samples.t, A)[:1]:
             where = f"sequence {samples.i[at]}, token {samples.k[at]}"
             raise Disagreement(f"search and dense evaluation disagree at {where}")
+        self.memo[key] = samples
 
 
 def _memorizes(judge: Judge, claim: Claim) -> Verdict:
@@ -124,14 +137,23 @@ def _stored(judge: Judge, claim: Claim, samples: Samples) -> Verdict:
 
 
 def _separated(judge: Judge, claim: Claim) -> Verdict:
-    samples = judge.samples(claim.A, claim.scope)
+    """By coordinates that were computed for floating point, if they are near enough; else by exact ones."""
+    for A in (FLOAT64, FLOAT32):
+        if claim.arith == "real" and judge.has(A, claim.scope):
+            verdict = _apart(judge, claim, judge.samples(A, claim.scope))
+            if verdict.outcome == "proved":
+                return verdict
+    return _apart(judge, claim, judge.samples(claim.A, claim.scope))
+
+
+def _apart(judge: Judge, claim: Claim, samples: Samples) -> Verdict:
     i, k, low, high = samples.i, samples.k, samples.t.low, samples.t.high
     r, delta = claim.numbers["r"], claim.numbers["delta"]
     size = np.maximum(np.abs(low), np.abs(high)).max(axis=1)
     if not (size <= r).all():
         at = int(np.argmax(~(size <= r)))
         why = f"sequence {i[at]}, token {k[at]} may have a coordinate of size {size[at]:.6g}"
-        return Verdict("undecided", why, float(size.max()))
+        return Verdict("undecided", why, 0.0, float(size.max()))
     order = np.argsort(low[:, 0], kind="stable")
     i, k, ends = i[order], k[order], [(a[order], z[order]) for a, z in zip(low.T, high.T, strict=True)]
 
@@ -155,7 +177,7 @@ def _separated(judge: Judge, claim: Claim) -> Verdict:
             return Verdict("undecided", f"{pair} are certainly apart only by {most:.6g}", 0.0)
         left, step = left[left + step + 1 < len(i)], step + 1
     certain = smallest if low.shape[1] == 1 else delta  # in one coordinate, neighbours are all there is to look at
-    return Verdict("proved", f"{len(i)} samples, classes at least {certain:.6g} apart", certain)
+    return Verdict("proved", f"{len(i)} samples, classes at least {certain:.6g} apart", certain, float(size.max()))
 
 
 KINDS |= {
