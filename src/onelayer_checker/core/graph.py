@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -42,23 +42,22 @@ class Network:
         self, tokens: Array, lengths: Array, radius: float, A: Arithmetic, last: bool
     ) -> Iterator[tuple[slice, Ball]]:
         """Balls of t for all tokens [N, n, c], or the last ones [N, 1, c]; tokens are known up to ``radius``."""
-        n = tokens.shape[1]
-        heads, width, _ = self.tensors["attention.W_Q"].shape
+        n, known = tokens.shape[1], self.known(tokens, radius, A)
+        heads, width, size = self.tensors["attention.W_Q"].shape
         queries = 1 if last or self.unseeing(last) else n
-        step = max(1, BLOCK // (n * (heads * queries + max(width, self.feedforward.widest))))
-        known, ids = self.known(tokens, radius, A)
+        held = heads * size if known is not None else max(width, self.feedforward.widest)
+        step = max(1, BLOCK // (n * (heads * queries + held)))
         for start in range(0, len(tokens), step):
             rows = slice(start, min(start + step, len(tokens)))
             if known is None:
-                h = self.embed(tokens[rows], radius, A)
+                stream = Stream(self, self.embed(tokens[rows], radius, A).reshape(-1, n, width), A)
             else:
-                h = known[ids[rows], np.arange(n)].reshape(-1, known.m.shape[-1])
-            t = relu(self.bottleneck.apply(self.attend(h, n, lengths[rows], A, last), A))
+                stream = known.at(rows)
+            t = relu(self.bottleneck.apply(self.attend(stream, lengths[rows], last), A))
             yield rows, t.reshape(-1, 1 if last else n, t.m.shape[-1])
 
-    def known(self, tokens: Array, radius: float, A: Arithmetic) -> tuple[Ball | None, Array]:
-        """The residual stream before attention for every token at every place, where that is less work, and which
-        of them each token is."""
+    def known(self, tokens: Array, radius: float, A: Arithmetic) -> Stream | None:
+        """The residual stream before attention for every different token at every place, if that is less work."""
         table, n = self.tensors.get("embedding.table"), tokens.shape[1]
         if table is not None:
             different, ids = np.arange(len(table)), tokens
@@ -67,12 +66,11 @@ class Network:
             values, at = np.unique(some, return_inverse=True)
             different, ids = values[:, None], at.reshape(-1, n)
         if not 0 < len(different) <= len(tokens):
-            return None, ids
+            return None
         step = max(1, BLOCK // (n * self.feedforward.widest))
         blocks = (np.repeat(different[a : a + step, None], n, axis=1) for a in range(0, len(different), step))
-        return joined([self.embed(block, radius, A) for block in blocks], axis=0).reshape(
-            len(different), n, -1
-        ), ids
+        h = joined([self.embed(block, radius, A) for block in blocks], axis=0)
+        return Stream(self, h.reshape(len(different), n, -1), A, ids)
 
     def embed(self, tokens: Array, radius: float, A: Arithmetic) -> Ball:
         """The residual stream before attention, [tokens, width]."""
@@ -90,21 +88,20 @@ class Network:
             h = add_numbers(h, np.tile(T["embedding.positions"][:n], (len(tokens), 1)), A)
         return self.feedforward.apply(h, A) if self.feedforward.layers else h
 
-    def attend(self, h: Ball, n: int, lengths: Array, A: Arithmetic, last: bool) -> Ball:
+    def attend(self, stream: Stream, lengths: Array, last: bool) -> Ball:
         """h + (softmax of the logits, averaging the values) W_O, [tokens, width], or only at the last tokens.
 
         The stream and what all components of all heads add to it are the terms of one sum.
         """
+        n, A = stream.h.m.shape[1], stream.A
         visible = (lengths == n).all() or (np.arange(n) < lengths[:, None])[:, None, None, :]
         if self.causal and not last:  # the last token sees the whole sequence, causal or not
             visible = visible & np.tri(n, dtype=bool)
-        averages = (
-            self.equal(h, n, visible, A, last)
-            if self.unseeing(last)
-            else self.weighed(h, n, lengths, visible, A, last)
-        )
-        if last:
-            h = h.reshape(-1, n, h.m.shape[-1])[np.arange(len(lengths)), lengths - 1]
+        if self.unseeing(last):
+            averages = self.equal(stream, visible, last)
+        else:
+            averages = self.weighed(stream, lengths, visible, last)
+        h = stream.at_ends(lengths) if last else stream.get("h").reshape(-1, stream.h.m.shape[-1])
         aside = Ball(*(a.swapaxes(1, 2).reshape(len(h.m), -1) for a in (averages.m, averages.r)))
         return linear(aside, self.tensors["attention.W_O"].reshape(-1, h.m.shape[1]), h, A)
 
@@ -114,21 +111,21 @@ class Network:
         blind = [not any(T[x].any() for x in (f"attention.W_{s}", f"attention.b_{s}") if x in T) for s in "QK"]
         return any(blind) and (last or not self.causal)
 
-    def equal(self, h: Ball, n: int, visible: Array | bool, A: Arithmetic, last: bool) -> Ball:
+    def equal(self, stream: Stream, visible: Array | bool, last: bool) -> Ball:
         """Averages [N, head, query, s] of the values with equal weights, the same for every query."""
-        v = self.read(h, "V", n, A)
-        N, H, _, s = v.m.shape
-        p = softmax(exact(np.zeros((N, 1, 1, n))), visible, A)
-        y = dot(p, v, A, extra=4)
+        v = stream.heads("V")
+        N, H, n, s = v.m.shape
+        p = softmax(exact(np.zeros((1 if np.ndim(visible) == 0 else N, 1, 1, n))), visible, stream.A)
+        y = dot(p, v, stream.A, extra=4)
         return y if last else Ball(*(np.broadcast_to(a, (N, H, n, s)) for a in (y.m, y.r)))
 
-    def weighed(self, h: Ball, n: int, lengths: Array, visible: Array | bool, A: Arithmetic, last: bool) -> Ball:
+    def weighed(self, stream: Stream, lengths: Array, visible: Array | bool, last: bool) -> Ball:
         """Averages [N, head, query, s] of the values, some queries at a time."""
-        q, k, v = (self.read(h, name, n, A) for name in "QKV")
+        A, (q, k, v) = stream.A, (stream.heads(name) for name in "QKV")
         if last:
             q = q[np.arange(len(lengths)), :, lengths - 1][:, :, None]
         keys = Ball(k.m.swapaxes(2, 3), k.r.swapaxes(2, 3))
-        step = max(1, QUERIES * BLOCK // (k.m.shape[0] * k.m.shape[1] * n))
+        step = max(1, QUERIES * BLOCK // (k.m.shape[0] * k.m.shape[1] * k.m.shape[2]))
         found = []
         for a in range(0, q.m.shape[2], step):
             seen = np.asarray(visible)
@@ -136,12 +133,48 @@ class Network:
             found.append(dot(softmax(dot(q[:, :, a : a + step], keys, A), seen, A), v, A, extra=4))
         return found[0] if len(found) == 1 else joined(found, axis=2)
 
-    def read(self, h: Ball, name: str, n: int, A: Arithmetic) -> Ball:
-        """Queries, keys or values [N, head, token, s]."""
-        T, (H, w, s) = self.tensors, self.tensors["attention.W_Q"].shape
+
+@dataclass(frozen=True)
+class Stream:
+    """The residual stream before attention, and what attention reads off it: of sequences, or of every different
+    token at every place, of which sequences are made up by ``ids``."""
+
+    network: Network
+    h: Ball  # [N, n, width], or [different tokens, n, width]
+    A: Arithmetic
+    ids: Array | None = None  # [N, n]
+    found: dict[str, Ball] = field(default_factory=dict)
+
+    def at(self, rows: slice) -> Stream:
+        assert self.ids is not None
+        return replace(self, ids=self.ids[rows])
+
+    def get(self, name: str) -> Ball:
+        """h, or queries Q, keys K or values V, for each token [N, n, ...]."""
+        if name not in self.found:
+            self.found[name] = self.h if name == "h" else self.read(name)
+        ball = self.found[name]
+        if self.ids is None:
+            return ball
+        m = ball.m[self.ids, np.arange(self.ids.shape[1])]
+        exactly = not ball.r.any()
+        return Ball(m, np.broadcast_to(0.0, m.shape) if exactly else ball.r[self.ids, np.arange(self.ids.shape[1])])
+
+    def read(self, name: str) -> Ball:
+        T, (N, n, w) = self.network.tensors, self.h.m.shape
         columns = T[f"attention.W_{name}"].swapaxes(0, 1).reshape(w, -1)
-        x = linear(h, columns, T.get(f"attention.b_{name}", np.zeros((H, s))).ravel(), A).reshape(-1, n, H, s)
-        return Ball(x.m.swapaxes(1, 2), x.r.swapaxes(1, 2))
+        bias = T.get(f"attention.b_{name}", np.zeros(columns.shape[1])).ravel()
+        return linear(self.h.reshape(N * n, w), columns, bias, self.A).reshape(N, n, -1)
+
+    def heads(self, name: str) -> Ball:
+        """Queries, keys or values [N, head, token, s]."""
+        ball, (H, _, s) = self.get(name), self.network.tensors["attention.W_Q"].shape
+        return Ball(*(a.reshape(*a.shape[:2], H, s).swapaxes(1, 2) for a in (ball.m, ball.r)))
+
+    def at_ends(self, lengths: Array) -> Ball:
+        """h at the last token of every sequence, [N, width]."""
+        at = lengths - 1
+        return self.h[np.arange(len(at)) if self.ids is None else self.ids[np.arange(len(at)), at], at]
 
 
 def build(tensors: dict[str, Array], causal: bool = False) -> Network:

@@ -78,6 +78,8 @@ class Judge:
     def judge(self, claim: Claim) -> Verdict:
         self.fits(claim)
         for stronger, verdict in self.proved:
+            if stronger == claim:
+                return verdict
             if stronger.implies(claim):
                 return replace(verdict, why=f"{verdict.why}, as in {stronger.arith}")
         with np.errstate(all="ignore"):  # infinity and NaN are results here, and never satisfy a comparison
@@ -115,14 +117,18 @@ def _stored(judge: Judge, claim: Claim, samples: Samples) -> Verdict:
         i, k, t = samples.i[rows], samples.k[rows], samples.t[rows]
         wanted = data.answers[data.which[rows if claim.scope == "token" else i] if data.which.size else [0]]
         out = readout.apply(t, claim.A)
-        value, r = out.m, out.r
+        open_ = np.flatnonzero(~((out.m == wanted) & (out.r == 0)).all(axis=1))
+        if not open_.size:  # all of them exactly
+            continue
+        i, k, t, value, r = i[open_], k[open_], t[open_], out.m[open_], out.r[open_]
+        wanted = np.broadcast_to(wanted, out.m.shape)[open_]
         error = np.abs(value - wanted) * UP
         bound = ((error + r) * UP).max(axis=1)
         wrong = np.flatnonzero((error / UP / UP - r * UP > eps).any(axis=1))
         if wrong.size:
             at = int(wrong[0])
-            right = np.broadcast_to(wanted, value.shape)[at]
-            return Verdict("refuted", f"sequence {i[at]}, token {k[at]} answers {value[at]}, not {right}", np.inf)
+            why = f"sequence {i[at]}, token {k[at]} answers {value[at]}, not {wanted[at]}"
+            return Verdict("refuted", why, np.inf)
         open_ = np.flatnonzero(~(bound <= eps))
         if open_.size and not undecided:
             at = int(open_[0])

@@ -20,7 +20,7 @@ import numpy as np
 from onelayer_checker.core.balls import TINY, UP, Arithmetic, Array, Ball, U, gamma, relu
 from onelayer_checker.core.claims import Claim, Verdict
 from onelayer_checker.core.files import Malformed, fields, real
-from onelayer_checker.core.graph import Network
+from onelayer_checker.core.graph import Network, Stream
 from onelayer_checker.core.layers import Stack, run_stack
 from onelayer_checker.core.samples import Data
 from onelayer_checker.functions import branch, hats
@@ -141,7 +141,9 @@ def overflows(network: Network, tokens: Array, low: float, high: float, A: Arith
     h = replace(network, feedforward=Stack(())).embed(np.full_like(tokens[:1], middle, np.float64), radius, A)
     if network.feedforward.layers:
         h = run_stack(network.feedforward.layers, h, A)
-    t = relu(network.bottleneck.apply(network.attend(h, n, np.array([n]), A, False), A))
+    t = relu(
+        network.bottleneck.apply(network.attend(Stream(network, h.reshape(1, n, -1), A), np.array([n]), False), A)
+    )
     return not bool(np.isfinite(run_stack(network.readout.layers, t, A).r).all())
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from onelayer_checker.core.balls import REAL, TINY, UP, Array, Ball, U, add, dot, exact, gamma, linear, relu
 from onelayer_checker.core.files import Malformed
-from onelayer_checker.core.graph import Network
+from onelayer_checker.core.graph import Network, Stream
 from onelayer_checker.core.layers import Layer, Stack
 from onelayer_checker.functions.intervals import exp
 
@@ -112,7 +112,7 @@ def network_slopes(network: Network, centre: Array, radius: Array) -> Slopes:
         found = through(network.feedforward.layers, h, dh, radius.reshape(B * n, d))
         h, dh = found.value, found.ball()
     near = ((np.abs(dh.m) + dh.r) * radius.reshape(B * n, d, 1)).sum(axis=1) * (UP * UP)
-    z = network.attend(h, n, np.full(B, n), REAL, False)
+    z = network.attend(Stream(network, h.reshape(B, n, -1), REAL), np.full(B, n), False)
     Z = attention_slopes(network, Ball(h.m, (h.r + near) * UP), dh, n)
     every = np.repeat(radius.reshape(B, 1, n * d), n, axis=1).reshape(B * n, n * d)
     return through((network.bottleneck, *network.readout.layers), z, Z, every)

@@ -196,10 +196,16 @@ class Collect:
         for part in self.parts:
             if isinstance(part, Known):
                 assert part.table is not None
-                balls.append(part.table[token.choices[part.by]])
+                balls.append(looked_up(part.table, token.choices[part.by]))
             else:
                 balls.append(token.balls[part.slot])
         token.put(self.into, balls[0] if len(balls) == 1 else joined(balls))
+
+
+def looked_up(table: Ball, rows: Array) -> Ball:
+    """Rows of a table; most are exact, and zeros need no memory."""
+    m = table.m[rows]
+    return Ball(m, table.r[rows] if table.r.any() else np.broadcast_to(0.0, m.shape))
 
 
 Operation = Decide | DecideInRow | Evaluate | Add | Gate | Pick | Collect

@@ -113,9 +113,8 @@ class Token:
         self.choices[by] = np.maximum(cell, 0)
 
     def put(self, slot: int, ball: Ball) -> None:
-        infinite = ~np.isfinite(ball.r).all(axis=1)
-        if infinite.any():
-            self.unknown |= infinite
+        if not ball.r.max(initial=0.0) < np.inf:
+            self.unknown |= ~np.isfinite(ball.r).all(axis=1)
         self.balls[slot] = ball
 
 

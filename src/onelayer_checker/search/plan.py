@@ -86,8 +86,11 @@ class Builder:
         whole = self.merged(parts, every=True)[-1]
         if not isinstance(whole, Dense):
             raise NotSearched
+        order = np.argsort(whole.units)
+        if (order[1:] > order[:-1]).all():
+            return whole.slot
         output = self.name()
-        self.operations.append(Pick(whole.slot, np.argsort(whole.units), output))
+        self.operations.append(Pick(whole.slot, order, output))
         return output
 
     def merged(self, parts: list[Part], every: bool = False) -> list[Part]:

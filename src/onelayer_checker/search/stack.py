@@ -42,11 +42,14 @@ class Searched(Stack):
         y, unknown = plan.run(x, A)
         rows = np.flatnonzero(unknown)
         few = rows[: WORK // self.work]
-        y.r[rows] = np.inf
+        if not rows.size:
+            return y
+        m, r = y.m.copy(), y.r.copy()
+        r[rows] = np.inf
         if few.size:
             found = run_stack(self.layers, x[few], A)
-            y.m[few], y.r[few] = found.m, found.r
-        return y
+            m[few], r[few] = found.m, found.r
+        return Ball(m, r)
 
     def disagrees(self, x: Ball, A: Arithmetic) -> Array:
         """The dense evaluation is the definition: on all samples, or as many as seconds allow, it must contain what
