@@ -278,15 +278,15 @@ def _far_away() -> Iterator[Counterexample]:
     b = bundle("float32", model, [[[2.0**121]]], [5], claim("memorizes", "float32", eps=0))
     yield Counterexample("many units along one coordinate", "256 times 2^121 is infinite in float32", b)
     tiny, huge = 2.0**-600, 2.0**600
-    carry = {"readout.1.weight": [[1, -1, 1, 0]], "readout.1.bias": [-4, 0.25, 0, 0], "readout.2.bias": [1, 0]}
-    carry |= {"readout.2.weight": [[[-1], [-1]], [[tiny], [0]]], "readout.3.weight": [[0], [tiny]]}
+    carry = {"readout.1.weight": [[1, -1, 1, 0]], "readout.1.bias": [4, 0.25, 0, 0], "readout.2.bias": [1, 0]}
+    carry |= {"readout.2.weight": [[[-1], [-1]], [[tiny], [0]]], "readout.3.weight": [[1], [tiny]]}  # no cell is on
     carry |= {"readout.3.bias": [0], "readout.4.weight": [[huge]], "readout.4.bias": [0]}
     carry |= {"readout.5.weight": [[huge]], "readout.5.bias": [0]}
     b = bundle("float64", COPY | carry, [[[1]]], [0], claim("memorizes", "real", eps=0))
     yield Counterexample("a carried product below all floats", "the answer is 1", b)
     for of, group, bias, last in (("weight", 2.0**124, 0, 2.0**-127), ("operand", 0, 2.0**-127, 2.0**124)):
         carry |= {"readout.2.weight": [[[-1], [-1]], [[group], [0]]], "readout.2.bias": [1, bias]}
-        carry |= {"readout.3.weight": [[0], [last]], "readout.4.weight": [[8]], "readout.5.weight": [[1000]]}
+        carry |= {"readout.3.weight": [[1], [last]], "readout.4.weight": [[8]], "readout.5.weight": [[1000]]}
         b = bundle("float32", COPY | carry, [[[1]]], [1000], claim("memorizes", "float32", eps=0))
         yield Counterexample(f"a subnormal {of} of a carried product", "it may be flushed, and the answer is 0", b)
     chain = {

@@ -11,7 +11,7 @@ import flint
 import numpy as np
 
 from onelayer_checker.core.balls import FLOAT32, FLOAT64, REAL
-from onelayer_checker.core.graph import Network, build
+from onelayer_checker.core.graph import Network, Stream, build
 from onelayer_checker.functions import targets
 from tests.checker.enclosures import exactly
 
@@ -222,7 +222,8 @@ def climb(p, rng, rounds: int = 60) -> float:
         got = targets.enclose(p.program, X, X, False)
         wanted = (got.low + got.high).reshape(len(X), -1, 1) / 2
         h = p.network.embed(X.reshape(len(X), p.program.n, p.program.d), 0.0, REAL)
-        z = p.network.attend(h, p.program.n, np.full(len(X), p.program.n), REAL, False)
+        stream = Stream(p.network, h.reshape(len(X), p.program.n, -1), REAL)
+        z = p.network.attend(stream, np.full(len(X), p.program.n), False)
         t = p.network.bottleneck.apply(z, REAL)
         out = p.network.readout.apply(type(t)(np.maximum(t.m, 0), t.r), REAL).m.reshape(len(X), p.program.n, 1)
         return np.abs(out - wanted).reshape(len(X), -1).max(1)

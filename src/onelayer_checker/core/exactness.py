@@ -25,11 +25,11 @@ def exact_products(x: Ball, W: Array, b: Array, A: Arithmetic) -> Array:
         return np.asarray(whole)
     live = ~point | (x.m != 0)
     smallest = np.abs(W).min(where=used, initial=1.0)
-    faint = live & ~_normal(np.minimum(size, 1.0) * smallest, A)
+    faint = live & ~normal(np.minimum(size, 1.0) * smallest, A)
     terms = _count(live, used) + (b != 0)
     rounds = _count(live & ~is_power(x.m), ~is_power(W))
     one = (terms <= 1) & (rounds == 0)
-    one &= ((b == 0) | _normal(np.abs(b), A)) & (_count(~point | faint, used) == 0)
+    one &= ((b == 0) | normal(b, A)) & (_count(~point | faint, used) == 0)
     return np.asarray(one | whole)
 
 
@@ -48,30 +48,6 @@ def add_numbers(x: Ball, y: Array, A: Arithmetic) -> Ball:
     return Ball(total.m, np.where(whole, 0.0, total.r))
 
 
-def exact_product(x: Ball, w: Array, A: Arithmetic) -> Array:
-    """Where x w, for x [T, 1] and weights w [out], is one number that is computed exactly.
-
-    A subnormal weight or operand may be flushed before they meet, so that a normal product is not enough.
-    """
-    whole = (x.m == np.rint(x.m)) & (w == np.rint(w)) & sums_fit(np.abs(x.m * w), A)
-    power = is_power(w) & _normal(np.abs(x.m), A) & _normal(np.abs(w), A) & _normal(np.abs(x.m * w), A)
-    return np.asarray((x.r == 0) & (whole | power | (x.m == 0) | (w == 0)))
-
-
-def exact_rows(rows: list[Array], inexact: list[Array], A: Arithmetic) -> Array:
-    """Where a sum of rows of exact numbers is exact; where a row is ``inexact``, nothing is."""
-    fits, whole = np.ones(1, bool), np.ones(1, bool)
-    terms, size = np.zeros(1), np.zeros(1)
-    for row in rows:
-        terms = terms + (row != 0)
-        size = size + np.abs(row)
-        whole = whole & (row == np.rint(row))
-        fits = fits & ((row == 0) | _normal(np.abs(row), A))
-    for row in inexact:
-        fits = fits & ~row
-    return np.asarray(fits & ((terms <= 1) | (whole & sums_fit(size, A))))
-
-
 def sums_fit(size: Array | float, A: Arithmetic) -> Array:
     """Where whole numbers add up, and multiply, without rounding in every order, here and in the arithmetic.
 
@@ -82,8 +58,9 @@ def sums_fit(size: Array | float, A: Arithmetic) -> Array:
     return np.asarray(np.asarray(size) < A.whole)
 
 
-def _normal(size: Array, A: Arithmetic) -> Array:
-    return np.asarray(size >= 4 * (A.tiny + NORMAL))
+def normal(a: Array, A: Arithmetic) -> Array:
+    """Where a number is so large that nobody flushes it, or what rounding makes of it."""
+    return np.asarray(np.abs(a) >= 4 * (A.tiny + NORMAL))
 
 
 def _count(marked: Array, used: Array) -> Array:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from onelayer_checker.core.balls import TINY, UP, Arithmetic, Array, Ball, U, exact, gamma, joined, relu
-from onelayer_checker.core.exactness import limit
+from onelayer_checker.core.exactness import sums_fit
 from onelayer_checker.core.layers import Layer
 from onelayer_checker.search.cells import Cells
 from onelayer_checker.search.parts import Dense, Known, Rows, Token, added, added_whole, whole
@@ -98,7 +98,7 @@ class Sums:
         if not self.integral or x.r.any() or not whole(x.m):
             return False
         most = float(np.abs(x.m).max(axis=0, initial=0.0).sum()) * widest + float(np.abs(self.bias).max())
-        return (most + sum(r.most for r in self.rows)) * UP * UP <= limit(A)
+        return bool(sums_fit((most + sum(r.most for r in self.rows)) * UP * UP, A))
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class Gate:
         terms = 2 * (len(self.sums.weight) + len(self.sums.rows)) + 8
         widest = float(np.abs(self.sums.weight).max(initial=0.0))
         slack = np.zeros(1)
-        if not (self.sums.fit(x, widest, A) and float(size.max(initial=0.0)) * UP * UP <= limit(A)):
+        if not (self.sums.fit(x, widest, A) and sums_fit(float(size.max(initial=0.0)) * UP * UP, A)):
             reach = 2 + widest + float((np.abs(x.m) + x.r).max(initial=0.0, where=~token.unknown[:, None]))
             slack = size * (4 * gamma(terms, A.u) + 4 * gamma(terms, U)) + 4 * terms * (A.tiny + TINY) * reach
         on = ~((top + slack <= 0) & (4 * size < A.big))  # also where these are NaN

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from onelayer_checker.core.balls import (
-    NORMAL,
+    REAL,
     TINY,
     UP,
     Arithmetic,
@@ -24,7 +24,7 @@ from onelayer_checker.core.balls import (
     guarded,
     is_power,
 )
-from onelayer_checker.core.exactness import limit
+from onelayer_checker.core.exactness import normal, sums_fit
 
 #: Units that may differ from 0 for one token; where there may be more, all are evaluated.
 MOST_LIVE = 64
@@ -59,7 +59,7 @@ class Known:
             if self.table.r.any() or not whole(self.table.m):
                 return None
             found = Rows(self.by, self.table.m @ own, np.abs(self.table.m) @ np.abs(own), False, True)
-        return found if found.size.max(initial=0.0) * UP <= 1 / U else None
+        return found if sums_fit(found.size.max(initial=0.0), REAL) else None
 
 
 @dataclass(frozen=True)
@@ -147,19 +147,19 @@ def added(rows: list[tuple[Array, Array, bool]], x: Ball, W: Array, b: Array, A:
 def _is_exact(
     rows: list[tuple[Array, Array, bool]], x: Ball, W: Array, b: Array, terms: Array, S: Array, A: Arithmetic
 ) -> Array:
-    point, used, normal = (x.r == 0)[:, :, None], W != 0, 4 * (A.tiny + NORMAL)
+    point, used = (x.r == 0)[:, :, None], W != 0
     integral = (x.m == np.rint(x.m))[:, :, None] & (np.rint(W) == W)
-    fits = limit(A) >= S * UP
+    fits = sums_fit(S, A)
     every = ((point & integral) | ~used).all(axis=1) & (b == np.rint(b)) & fits
     live = used & ~(point & (x.m == 0)[:, :, None])
-    solid = (np.abs(x.m) >= normal)[:, :, None] & (np.abs(W) >= normal) & (np.abs(terms) >= normal)
+    solid = normal(x.m, A)[:, :, None] & normal(W, A) & normal(terms, A)
     kept = point & solid & (is_power(np.ascontiguousarray(W)) | (integral & fits[:, None]))
-    one = (kept | ~live).all(axis=1) & ((b == 0) | (np.abs(b) >= normal))
+    one = (kept | ~live).all(axis=1) & ((b == 0) | normal(b, A))
     count = live.sum(axis=1) + (b != 0)
     for value, size, single in rows:
         every = every & (value == np.rint(value))
         count = count + (size != 0) * (1 if single else 2)
-        one = one & ((size == 0) | (np.abs(value) >= normal))
+        one = one & ((size == 0) | normal(value, A))
     return np.asarray(every | (one & (count <= 1)))
 
 
