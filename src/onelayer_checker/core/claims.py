@@ -41,7 +41,7 @@ class Claim:
         return KINDS[self.type].read_target is not None
 
     def implies(self, other: Claim) -> bool:
-        """Whether the other claim says the same in real arithmetic: an arithmetic allows what is not rounded, too."""
+        """Whether the other claim is this one in real arithmetic: every arithmetic allows that nothing is rounded."""
         return other == replace(self, arith="real")
 
     def __str__(self) -> str:

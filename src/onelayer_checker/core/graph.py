@@ -106,7 +106,7 @@ class Network:
         return linear(aside, self.tensors["attention.W_O"].reshape(-1, h.m.shape[1]), h, A)
 
     def unseeing(self, last: bool) -> bool:
-        """Whether all logits are exactly 0, and every query sees the same keys: it is enough to look at one query."""
+        """Whether all logits are exactly 0 and every query sees the same keys: then one query stands for all."""
         T = self.tensors
         blind = [not any(T[x].any() for x in (f"attention.W_{s}", f"attention.b_{s}") if x in T) for s in "QK"]
         return any(blind) and (last or not self.causal)

@@ -29,8 +29,10 @@ class Cells:
     smallest: float  # nonzero slope or bias, against underflow
 
     def decide(self, t: Ball, A: Arithmetic) -> Array:
-        """For each row of t the cell that is on while all others are off, or their number if all are off; -1 if that
-        is not certain."""
+        """For each row of t the cell that is on while all others are off, or the number of cells if all are off.
+
+        It is -1 where that is not certain.
+        """
         low, high = ends(t, self.columns, A)
         first, stop = self._near(low[:, 0], high[:, 0])
         reach = np.maximum(np.abs(low), np.abs(high)).max(axis=1)
@@ -75,7 +77,7 @@ def families(W: Array, b: Array, plain: Array, block: Array) -> tuple[list[tuple
     simple = (np.count_nonzero(W, axis=0) <= 1) & ((slope == 0) | (np.frexp(np.abs(slope))[0] == 0.5))
     cell = plain & (simple & ((slope != 0) | (b <= 0) | (b >= 1))).all(axis=1)
     with np.errstate(over="ignore"):  # an edge beyond all floats is at infinity
-        on_low, on_high, off_low, _ = bounds = _bounds(at, slope, b, len(W))
+        on_low, _, off_low, _ = bounds = _bounds(at, slope, b, len(W))
     cell &= in_range(slope, b).all(axis=1)
     dead = np.any((slope == 0) & (b >= 1), axis=1)  # off wherever t is
     on_low[dead], off_low[dead] = np.inf, np.inf
@@ -132,7 +134,7 @@ def in_range(slope: Array, b: Array) -> Array:
 
 
 def staircases(W: Array, b: Array, plain: Array, block: Array) -> list[tuple[Array, Steps]]:
-    """Units [c, K, size] with biases [K, size] as staircases: groups, in the order in which they come on, and steps.
+    """Units [c, K, size] with biases [K, size] as staircases: groups in the order in which they come on, and steps.
 
     A group is a step if only one of its units has a slope, and the others are never above 0. The ends of a line of
     cells look alike: a single one with a neighbour on its open side is left to the cells.

@@ -161,7 +161,7 @@ class Gate:
         return np.asarray(np.where(np.take_along_axis(on, order, axis=1), order, -1)[which.reshape(-1)])
 
     def largest(self, token: Token, x: Ball) -> tuple[Array, Array]:
-        """Bounds [o] of the sums without the rows of ``by``, and of the sizes of their terms, for all known tokens."""
+        """Bounds [o] of the sums without the rows of ``by``, and of what the sizes of their terms add up to."""
         W, known = self.sums.weight, ~token.unknown[:, None]
         low, high = x.low.min(axis=0, initial=0.0, where=known), x.high.max(axis=0, initial=0.0, where=known)
         top = np.maximum(low[:, None] * W, high[:, None] * W).sum(axis=0) + self.sums.bias

@@ -1,8 +1,8 @@
-"""What is known of the units of a layer where most of them are exactly 0: a few numbers a token instead of all units.
+"""What is known of the units of a layer where most of them are exactly 0: a few numbers instead of all units.
 
-A search decides which cells are on; from then on most units are functions of a few whole numbers, the *choices* of a
-token. What is said of units holds after ReLU, for all values that the arithmetic allows. Units that no part names are
-exactly 0.
+A search decides which cells are on. From then on most units are functions of a few whole numbers, the *choices*
+of a token. What is said of units holds after ReLU, for all values that the arithmetic allows. Units that no part
+names are exactly 0.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Rows:
 
 @dataclass
 class Token:
-    """What is known of the tokens at hand: choices [T], balls [T, U], units that may differ from 0 and their balls."""
+    """What is known of the tokens at hand: choices [T], balls [T, U], and the few units that may differ from 0."""
 
     choices: dict[int, Array] = field(default_factory=dict)
     balls: dict[int, Ball] = field(default_factory=dict)
@@ -123,8 +123,9 @@ def whole(a: Array) -> bool:
 
 
 def added(rows: list[tuple[Array, Array, bool]], x: Ball, W: Array, b: Array, A: Arithmetic) -> Ball:
-    """Encloses a sum in any order: chosen rows (values and sizes [T, o], and whether each is one term), products of x
-    [T, i] with W [i, o] or [T, i, o], and a bias [o] or [T, o].
+    """Encloses a sum in any order of chosen rows, of products of x [T, i] with W [i, o] or [T, i, o], and of a bias.
+
+    A chosen row is a value and a size [T, o], and whether it is one term.
 
     It is exact where only one term is not 0, or where all terms are whole numbers that add up to at most 1/u.
     """

@@ -4,8 +4,8 @@ Group j of two layers is relu(1 - sum_u relu(w_u t_i(u) + b_u)) with w zero or p
 range over a ball, in any arithmetic of the specification:
  - w t is exact and rounding is monotone: if all pre-activations are <= 0 as real numbers, the group is exactly 1;
  - if one of them is >= 1 as a real number, the computed sum is >= 1 in any order, and the group is exactly 0.
-So a search finds which groups are on: one of a family of cells, or the first few of a staircase. What follows is then a
-function of these choices, which are looked up (`parts.py`, `operations.py`).
+So a search finds which groups are on: one of a family of cells, or the first few of a staircase. What follows is
+then a function of these choices, and is looked up (`parts.py`, `operations.py`).
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ import numpy as np
 from onelayer_checker.core.balls import UP, Arithmetic, Array, Ball
 from onelayer_checker.core.graph import Network
 from onelayer_checker.core.layers import Stack, run_stack
-from onelayer_checker.search.parts import Token
 from onelayer_checker.search.plan import Plan
 
-#: Products that comparing the search with the dense evaluation, and evaluating what the search leaves open, may take.
+#: Products that may go into comparing the search with the dense evaluation, and into what the search leaves open.
 WORK = 1 << 24
 
 
@@ -83,6 +82,3 @@ def accelerate(network: Network) -> Network:
         return Searched(stack.layers) if len(stack.layers) > 2 else stack
 
     return replace(network, feedforward=searched(network.feedforward), readout=searched(network.readout))
-
-
-__all__ = ["Searched", "Token", "accelerate"]

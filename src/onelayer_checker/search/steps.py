@@ -1,7 +1,7 @@
 """Staircases: units relu(1 - relu(w t + b)) that, once on, stay on. How many are on is found by search.
 
-Let w be plus or minus a power of two. If w t + b <= 0 as a real number, the unit is exactly 1 in every arithmetic of the
-specification; if w t + b >= 1, it is exactly 0: rounding is monotone, and w t is exact. `stack.py` says more.
+Let w be plus or minus a power of two. If w t + b <= 0 as a real number, the unit is exactly 1 in every arithmetic
+of the specification; if w t + b >= 1, it is exactly 0: rounding is monotone, and w t is exact. `stack.py` says more.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def ends(t: Ball, columns: Array | int, A: Arithmetic) -> tuple[Array, Array]:
 
 
 def within_range(low: Array, high: Array, largest: float, units: int, A: Arithmetic) -> Array:
-    """Where no unit that reads a coordinate between low and high overflows, weights and biases being at most this."""
+    """Where no unit that reads a coordinate between low and high overflows; weights and biases are at most this."""
     reach = (np.maximum(np.abs(low), np.abs(high)) + 2) * largest
     return np.asarray(units * reach < A.big / 8)  # false for infinity and NaN
 
