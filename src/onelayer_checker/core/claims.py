@@ -41,7 +41,7 @@ class Claim:
         return KINDS[self.type].read_target is not None
 
     def implies(self, other: Claim) -> bool:
-        """Whether the other claim is this one in real arithmetic: every arithmetic allows that nothing is rounded."""
+        """Whether the other claim is this one in real arithmetic: every arithmetic may round nothing at all."""
         return other == replace(self, arith="real")
 
     def __str__(self) -> str:

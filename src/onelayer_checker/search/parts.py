@@ -123,7 +123,7 @@ def whole(a: Array) -> bool:
 
 
 def added(rows: list[tuple[Array, Array, bool]], x: Ball, W: Array, b: Array, A: Arithmetic) -> Ball:
-    """Encloses a sum in any order of chosen rows, of products of x [T, i] with W [i, o] or [T, i, o], and of a bias.
+    """Encloses a sum in any order: chosen rows, products of x [T, i] with W [i, o] or [T, i, o], and a bias.
 
     A chosen row is a value and a size [T, o], and whether it is one term.
 

@@ -1,7 +1,7 @@
 """Staircases: units relu(1 - relu(w t + b)) that, once on, stay on. How many are on is found by search.
 
 Let w be plus or minus a power of two. If w t + b <= 0 as a real number, the unit is exactly 1 in every arithmetic
-of the specification; if w t + b >= 1, it is exactly 0: rounding is monotone, and w t is exact. `stack.py` says more.
+of the specification; if w t + b >= 1, it is exactly 0: w t is exact, and rounding is monotone. See `stack.py`.
 """
 
 from __future__ import annotations
