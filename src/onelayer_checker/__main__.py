@@ -26,7 +26,7 @@ def main() -> None:
     parser.add_argument("--engine", choices=("numpy", "arb", "both"), default="numpy", help="for real arithmetic")
     parser.add_argument("--escalate", action="store_true", help="let Arb judge what the kernel leaves undecided")
     parser.add_argument("--dense", action="store_true", help="evaluate every layer, search for nothing")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes for Arb")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes that share the samples")
     parser.add_argument("--bits", type=int, default=128, help="first precision of Arb, 64 to 8192")
     given = parser.parse_args()
     if given.jobs < 1 or not 64 <= given.bits <= 8192:

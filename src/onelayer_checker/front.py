@@ -77,7 +77,7 @@ class Report:
                 some = replace(data, strangers=data.strangers.take(rows))
             else:
                 some = data.take(rows)
-            judge = Judge(judge.network, some, judge.progress)
+            judge = Judge(judge.network, some, judge.progress, judge.jobs)
         return judge.judge(claim)
 
     def least_bound(self, claim: Claim, enough: float) -> float:
@@ -106,12 +106,13 @@ def check(
     """Judge every claim of a certified folder, or of its files by name; or other ``claims`` instead.
 
     ``engine`` judges claims in real arithmetic ("both" must agree); with ``escalate`` Arb judges what the kernel
-    leaves undecided, in ``jobs`` processes that begin with ``bits``. With ``dense`` nothing is searched for.
+    leaves undecided, beginning with ``bits``. With ``dense`` nothing is searched for. ``jobs`` processes share the
+    samples.
     """
     try:
         probe()
         network, data, own = parse(folder)
-        judge, arb = Judge(network if dense else accelerate(network), data, progress), None
+        judge, arb = Judge(network if dense else accelerate(network), data, progress, jobs), None
         if engine != "numpy" or escalate:
             from onelayer_checker.arb.engine import Engine  # only now: everything else runs on NumPy alone
 

@@ -77,7 +77,7 @@ MUTANTS = {
             "np.where(terms > 0, guarded(r, 2 * (S + R), A), 0.0)",
         )
     ],
-    "averages normalised late": [("core/balls.py", "(k if extra else 1)", "1")],
+    "averages normalised late": [("core/averages.py", "y.widest * k * k", "y.widest * k")],
     "a subnormal weight in a block": [LOST],
     "a subnormal token in a block": [LOST],
     "a subnormal bias": [BIAS],

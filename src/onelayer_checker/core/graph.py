@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from onelayer_checker.core.averages import Totals, weighed_alike
 from onelayer_checker.core.balls import (
     Arithmetic,
     Array,
@@ -39,10 +40,10 @@ class Network:
     causal: bool = False
 
     def coordinates(
-        self, tokens: Array, lengths: Array, radius: float, A: Arithmetic, last: bool
+        self, tokens: Array, lengths: Array, radius: float, A: Arithmetic, last: bool, known: Stream | None = None
     ) -> Iterator[tuple[slice, Ball]]:
         """Balls of t for all tokens [N, n, c], or the last ones [N, 1, c]; tokens are known up to ``radius``."""
-        n, known = tokens.shape[1], self.known(tokens, radius, A)
+        n = tokens.shape[1]
         heads, width, size = self.tensors["attention.W_Q"].shape
         queries = 1 if last or self.unseeing(last) else n
         held = heads * size if known is not None else max(width, self.feedforward.widest)
@@ -74,6 +75,10 @@ class Network:
 
     def embed(self, tokens: Array, radius: float, A: Arithmetic) -> Ball:
         """The residual stream before attention, [tokens, width]."""
+        return self.feedforward.apply(self.lifted(tokens, radius, A), A)
+
+    def lifted(self, tokens: Array, radius: float, A: Arithmetic) -> Ball:
+        """What the layers before attention read, [tokens, width]."""
         T, n = self.tensors, tokens.shape[1]
         if "embedding.table" in T:
             h = exact(T["embedding.table"][tokens].reshape(tokens.size, -1))
@@ -86,7 +91,7 @@ class Network:
             h = add_numbers(h, T["embedding.bias"], A)
         if "embedding.positions" in T:
             h = add_numbers(h, np.tile(T["embedding.positions"][:n], (len(tokens), 1)), A)
-        return self.feedforward.apply(h, A) if self.feedforward.layers else h
+        return h
 
     def attend(self, stream: Stream, lengths: Array, last: bool) -> Ball:
         """h + (softmax of the logits, averaging the values) W_O, [tokens, width], or only at the last tokens.
@@ -94,7 +99,7 @@ class Network:
         The stream and what all components of all heads add to it are the terms of one sum.
         """
         n, A = stream.h.m.shape[1], stream.A
-        visible = (lengths == n).all() or (np.arange(n) < lengths[:, None])[:, None, None, :]
+        visible = bool((lengths == n).all()) or (np.arange(n) < lengths[:, None])[:, None, None, :]
         if self.causal and not last:  # the last token sees the whole sequence, causal or not
             visible = visible & np.tri(n, dtype=bool)
         if self.unseeing(last):
@@ -113,11 +118,14 @@ class Network:
 
     def equal(self, stream: Stream, visible: Array | bool, last: bool) -> Ball:
         """Averages [N, head, query, s] of the values with equal weights, the same for every query."""
-        v = stream.heads("V")
-        N, H, n, s = v.m.shape
-        p = softmax(exact(np.zeros((1 if np.ndim(visible) == 0 else N, 1, 1, n))), visible, stream.A)
-        y = dot(p, v, stream.A, extra=4)
-        return y if last else Ball(*(np.broadcast_to(a, (N, H, n, s)) for a in (y.m, y.r)))
+        A, n, (H, _, s) = stream.A, stream.h.m.shape[1], self.tensors["attention.W_Q"].shape
+        if isinstance(visible, np.ndarray):
+            p = softmax(exact(np.zeros((len(visible), 1, 1, n))), visible, A)
+            y = dot(p, stream.heads("V"), A, extra=4)
+        else:  # nothing is padding: the weights of all sequences are the same
+            p = softmax(exact(np.zeros((1, n))), True, A)[:, :1]
+            y = weighed_alike(p, stream.totals("V"), n, A, extra=4).reshape(-1, H, 1, s)
+        return y if last else Ball(*(np.broadcast_to(a, (len(a), H, n, s)) for a in (y.m, y.r)))
 
     def weighed(self, stream: Stream, lengths: Array, visible: Array | bool, last: bool) -> Ball:
         """Averages [N, head, query, s] of the values, some queries at a time."""
@@ -165,6 +173,24 @@ class Stream:
         columns = T[f"attention.W_{name}"].swapaxes(0, 1).reshape(w, -1)
         bias = T.get(f"attention.b_{name}", np.zeros(columns.shape[1])).ravel()
         return linear(self.h.reshape(N * n, w), columns, bias, self.A).reshape(N, n, -1)
+
+    def totals(self, name: str) -> Totals:
+        """Sums over the tokens of each sequence, [N, ...]."""
+        if name not in self.found:
+            self.found[name] = self.read(name)
+        ball = self.found[name]
+        if self.ids is None:
+            return Totals.of(ball)
+        different, n, w = ball.m.shape
+        parts = [a.reshape(different * n, w) for a in (ball.m, np.abs(ball.m), ball.r)]
+        sums = [np.zeros((len(self.ids), w)) for _ in parts]
+        used = [True, True, bool(ball.r.any())]
+        for k in range(n):  # place by place: nothing is held for every token
+            at = self.ids[:, k] * n + k
+            for total, part, uses in zip(sums, parts, used, strict=True):
+                if uses:
+                    total += part.take(at, axis=0)
+        return Totals(sums[0], sums[1], sums[2], float((parts[1] + parts[2]).max()))
 
     def heads(self, name: str) -> Ball:
         """Queries, keys or values [N, head, token, s]."""

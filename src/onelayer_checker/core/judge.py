@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from onelayer_checker.core.balls import FLOAT32, FLOAT64, UP, Arithmetic, Array, Ball
+from onelayer_checker.core.balls import FLOAT32, FLOAT64, UP, Arithmetic, Array, Ball, joined
 from onelayer_checker.core.claims import KINDS, Claim, Kind, Verdict
 from onelayer_checker.core.classes import same_class
 from onelayer_checker.core.files import Malformed
 from onelayer_checker.core.graph import BLOCK, Network
+from onelayer_checker.core.processes import side_by_side
 from onelayer_checker.core.samples import Data
 
 Progress = Callable[[int, int], None]
+
+#: Sequences on which the layers before attention are compared.
+COMPARED = 64
 
 
 class Disagreement(OSError):
@@ -36,8 +41,8 @@ class Samples:
 class Judge:
     """Judges claims about one network and one data set; coordinates are computed once per arithmetic."""
 
-    def __init__(self, network: Network, data: Data, progress: Progress = lambda *_: None) -> None:
-        self.network, self.data, self.progress = network, data, progress
+    def __init__(self, network: Network, data: Data, progress: Progress = lambda *_: None, jobs: int = 1) -> None:
+        self.network, self.data, self.progress, self.jobs = network, data, progress, jobs
         self._samples: dict[tuple[str, float, bool], Samples] = {}
         self.proved: list[tuple[Claim, Verdict]] = []
         self.memo: dict[Hashable, Any] = {}  # for what other rings compute once
@@ -46,16 +51,22 @@ class Judge:
         last = scope == "last"
         key = (A.name, radius, last)
         if key not in self._samples:
-            N, n, lengths = len(self.data.tokens), self.data.tokens.shape[1], self.data.lengths
+            tokens, lengths, network = self.data.tokens, self.data.lengths, self.network
+            N, n = tokens.shape[:2]
             valid = np.ones((N, 1), bool) if last else np.arange(n) < lengths[:, None]
-            m, r = [], []
-            for rows, t in self.network.coordinates(self.data.tokens, lengths, radius, A, last):
-                m.append(t.m[valid[rows]])
-                r.append(t.r[valid[rows]])
-                self.progress(rows.stop, N)
+            known = network.known(tokens, radius, A)
+
+            def run(start: int, stop: int) -> Ball:
+                rows, found = slice(start, stop), []
+                own = None if known is None else known.at(rows)
+                for part, t in network.coordinates(tokens[rows], lengths[rows], radius, A, last, own):
+                    found.append(t[valid[rows][part]])
+                    self.progress(start + part.stop, N)
+                return joined(found, axis=0)
+
+            parts = side_by_side(self.jobs, N, N * n, run, lambda done: self.progress(done, N))
             i, k = np.nonzero(valid)
-            ball = Ball(np.concatenate(m), np.concatenate(r))
-            self._samples[key] = Samples(i, lengths - 1 if last else k, ball)
+            self._samples[key] = Samples(i, lengths - 1 if last else k, joined(parts, axis=0))
         return self._samples[key]
 
     def has(self, A: Arithmetic, scope: str) -> bool:
@@ -91,9 +102,17 @@ class Judge:
     def compare_ways(self, samples: Samples, A: Arithmetic) -> None:
         """Refuse to go on where a faster evaluation of the readout contradicts the dense one."""
         key = ("compared", A.name, id(samples))
-        for at in [] if key in self.memo else self.network.readout.disagrees(samples.t, A)[:1]:
+        if key in self.memo:
+            return
+        for at in self.network.readout.disagrees(samples.t, A)[:1]:
             where = f"sequence {samples.i[at]}, token {samples.k[at]}"
             raise Disagreement(f"search and dense evaluation disagree at {where}")
+        some = np.unique(np.linspace(0, len(self.data.tokens) - 1, COMPARED).astype(int))
+        tokens = self.data.tokens[some]
+        for at in self.network.feedforward.disagrees(self.network.lifted(tokens, 0.0, A), A)[:1]:
+            i, k = divmod(int(at), tokens.shape[1])
+            where = f"sequence {some[i]}, token {k}"
+            raise Disagreement(f"search and dense evaluation disagree before attention at {where}")
         self.memo[key] = samples
 
 
@@ -105,15 +124,31 @@ def _memorizes(judge: Judge, claim: Claim) -> Verdict:
 def _rejects(judge: Judge, claim: Claim) -> Verdict:
     """The same for the strangers, whose answer is the default."""
     assert judge.data.strangers is not None
-    unknown = Judge(judge.network, judge.data.strangers, judge.progress)
+    unknown = Judge(judge.network, judge.data.strangers, judge.progress, judge.jobs)
     return _stored(unknown, claim, unknown.samples(claim.A, claim.scope))
 
 
 def _stored(judge: Judge, claim: Claim, samples: Samples) -> Verdict:
+    """Compare the answers of all samples with the stored ones."""
+    count = len(samples.i)
+    run = partial(_answers, judge, claim, samples)
+    found = side_by_side(judge.jobs, count, count, run, lambda _: None)
+    for verdict in sorted(found, key=lambda verdict: verdict.outcome != "refuted"):
+        if verdict.outcome != "proved":
+            break
+    else:
+        worst = max(verdict.value for verdict in found)
+        verdict = Verdict("proved", f"{count} answers, largest error {worst:.6g}", worst)
+    judge.compare_ways(samples, claim.A)
+    return verdict
+
+
+def _answers(judge: Judge, claim: Claim, samples: Samples, first: int, last: int) -> Verdict:
+    """The same for some of the samples."""
     data, readout, eps, worst, undecided = judge.data, judge.network.readout, claim.numbers["eps"], 0.0, ""
     step = max(1, 4 * BLOCK // readout.widest)
-    for start in range(0, len(samples.i), step):
-        rows = slice(start, start + step)
+    for start in range(first, last, step):
+        rows = slice(start, min(start + step, last))
         i, k, t = samples.i[rows], samples.k[rows], samples.t[rows]
         wanted = data.answers[data.which[rows if claim.scope == "token" else i] if data.which.size else [0]]
         out = readout.apply(t, claim.A)
@@ -136,10 +171,7 @@ def _stored(judge: Judge, claim: Claim, samples: Samples) -> Verdict:
                 f"sequence {i[at]}, token {k[at]}: coordinates {t.m[at]} +- {t.r[at]} do not settle the answer"
             )
         worst = max(worst, float(bound.max()))
-    judge.compare_ways(samples, claim.A)
-    if undecided:
-        return Verdict("undecided", undecided, worst)
-    return Verdict("proved", f"{len(samples.i)} answers, largest error {worst:.6g}", worst)
+    return Verdict("undecided" if undecided else "proved", undecided, worst)
 
 
 def _separated(judge: Judge, claim: Claim) -> Verdict:

@@ -1,0 +1,54 @@
+"""Equal weights: one sum stands for a product with every query, and its ball is no smaller than the product's."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from onelayer_checker.core.averages import Totals, weighed_alike
+from onelayer_checker.core.balls import ARITHMETICS, Ball, dot, softmax
+
+parametrize = pytest.mark.parametrize("A", ARITHMETICS.values(), ids=ARITHMETICS)
+
+
+def weights(n: int, A) -> Ball:
+    return softmax(Ball(np.zeros((1, n)), np.zeros((1, n))), True, A)
+
+
+@parametrize
+def test_it_encloses_what_dot_encloses(A) -> None:
+    rng = np.random.default_rng(1)
+    for n in (1, 2, 7, 128):
+        p = weights(n, A)
+        y = Ball(rng.standard_normal((3, n, 2)) * 100, rng.choice([0.0, 0.25], (3, n, 2)))
+        one, all_ = weighed_alike(p[:, :1], Totals.of(y), n, A, extra=4), dot(p[None], y, A, extra=4)
+        assert (np.abs(one.m - all_.m[:, 0]) <= one.r * 1e-3 + 1e-12).all()
+        assert (one.r >= all_.r[:, 0] * (1 - 1e-9)).all()
+        assert (one.r <= all_.r[:, 0] * 1.01 + 1e-12).all()
+
+
+@parametrize
+def test_it_contains_the_exact_average(A) -> None:
+    rng = np.random.default_rng(2)
+    for n in (2, 3, 24):
+        y = rng.integers(-(2**20), 2**20, (50, n, 1)) * 1.0
+        found = weighed_alike(weights(n, A)[:, :1], Totals.of(Ball(y, 0 * y)), n, A, extra=4)
+        for row, m, r in zip(y[:, :, 0].tolist(), found.m[:, 0].tolist(), found.r[:, 0].tolist(), strict=True):
+            exact = sum(map(Fraction, row)) / n
+            assert abs(Fraction(m) - exact) <= Fraction(r)
+            if A.u > 0:  # every product rounded away from 0, and their sum too
+                worst = sum(abs(Fraction(x)) for x in row) / n * 2 * Fraction(A.u)
+                assert abs(Fraction(m) - exact) + worst <= Fraction(r)
+
+
+@parametrize
+def test_zeros_are_exact_and_what_overflows_is_unknown(A) -> None:
+    y = Ball(np.zeros((1, 4, 2)), np.zeros((1, 4, 2)))
+    assert weighed_alike(weights(4, A)[:, :1], Totals.of(y), 4, A, extra=4).r.tolist() == [[0.0, 0.0]]
+    y = Ball(np.full((1, 4, 1), A.big / 16), np.zeros((1, 4, 1)))
+    assert np.isinf(weighed_alike(weights(4, A)[:, :1], Totals.of(y), 4, A, extra=4).r).all()
+    y = Ball(np.ones((1, 4, 1)), np.full((1, 4, 1), np.inf))
+    with np.errstate(all="ignore"):
+        assert np.isinf(weighed_alike(weights(4, A)[:, :1], Totals.of(y), 4, A, extra=4).r).all()
