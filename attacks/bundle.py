@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-FILES = ("certificate.json", "model.safetensors", "data.safetensors")
+FILES = ("certificate.json", "model.safetensors", "data.safetensors", "names.json")
 NAMES = {"float32": "F32", "float64": "F64", "int64": "I64", "float16": "F16", "bool": "BOOL"}
 
 
@@ -24,12 +24,14 @@ class Bundle:
     data: dict[str, np.ndarray]
     raw: dict[str, bytes | None]
     rehash: bool = True
+    names: dict[str, Any] | None = None  # None: version 1, which has none
 
     def copy(self) -> Bundle:
         return copy.deepcopy(self)
 
     def files(self) -> dict[str, bytes]:
         content = {"model.safetensors": pack(self.model), "data.safetensors": pack(self.data)}
+        content |= {} if self.names is None else {"names.json": json.dumps(self.names).encode()}
         content |= {name: raw for name, raw in self.raw.items() if raw is not None and name in content}
         if self.rehash:
             for name, c in content.items():
@@ -37,6 +39,13 @@ class Bundle:
         content["certificate.json"] = json.dumps(self.certificate).encode()
         content |= {name: raw for name, raw in self.raw.items() if raw is not None}
         return {name: c for name, c in content.items() if self.raw.get(name, b"") is not None}
+
+    def version_1(self) -> Bundle:
+        """The same without names, as certificates were before they had any."""
+        former = self.copy()
+        former.names, former.certificate["format"] = None, "onelayer-certificate/1"
+        former.certificate["files"].pop("names.json", None)
+        return former
 
     def write(self, folder: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
@@ -59,8 +68,10 @@ def pack(tensors: dict[str, np.ndarray], header: Any = None) -> bytes:
 
 def read(folder: Path) -> Bundle:
     certificate = json.loads((folder / "certificate.json").read_text())
-    parts = [unpack((folder / name).read_bytes()) for name in FILES[1:]]
-    return Bundle(certificate, parts[0], parts[1], {})
+    parts = [unpack((folder / name).read_bytes()) for name in FILES[1:3]]
+    named = "names.json" in certificate["files"]
+    names = json.loads((folder / "names.json").read_text()) if named else None
+    return Bundle(certificate, parts[0], parts[1], {}, names=names)
 
 
 def unpack(content: bytes) -> dict[str, np.ndarray]:

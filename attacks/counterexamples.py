@@ -29,13 +29,20 @@ def claim(type: str, arith: str, **numbers: float) -> dict[str, str]:
     return {"type": type, "arith": arith, "scope": "token"} | {k: float(x).hex() for k, x in numbers.items()}
 
 
+def real_names(positions: bool, scope: str) -> dict[str, Any]:
+    """Names where there is nothing to name: tokens and answers are reals."""
+    return {"format": "onelayer-names/1", "scope": scope, "causal": False, "positions": positions} | dict.fromkeys(
+        ("tokens", "pieces", "answers")
+    )
+
+
 def bundle(dtype: str, model: Tensors, tokens: Any, answers: Any, *claims: dict[str, str]) -> Bundle:
     """A bundle around weights written by hand; attention that is not given is zero, of rank 1."""
     width, rank = len(model["readout.0.weight"]), np.shape(model.get("attention.W_K", [[[0]]]))[-1]
     zero: Tensors = {f"attention.W_{name}": np.zeros((1, width, rank)) for name in "QKV"}
     zero["attention.W_O"] = np.zeros((1, rank, width))
     certificate = {
-        "format": "onelayer-certificate/1",
+        "format": "onelayer-certificate/2",
         "graph": {"template": "one-layer/1", "attention": "softmax", "causal": False},
         "profile": "ieee-any-order/1",
         "files": {},
@@ -44,7 +51,9 @@ def bundle(dtype: str, model: Tensors, tokens: Any, answers: Any, *claims: dict[
     }
     weights = {name: np.asarray(a, dtype) for name, a in (zero | model).items()}
     data = {"tokens": np.asarray(tokens, dtype), "answers": np.asarray(answers, np.float64).reshape(-1, 1)}
-    return Bundle(certificate, weights, data, {})
+    return Bundle(
+        certificate, weights, data, {}, names=real_names("embedding.positions" in model, claims[0]["scope"])
+    )
 
 
 def counterexamples() -> Iterator[Counterexample]:

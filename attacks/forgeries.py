@@ -10,7 +10,7 @@ import numpy as np
 
 from attacks.bundle import Bundle, pack
 
-M, D, C = "model.safetensors", "data.safetensors", "certificate.json"
+M, D, C, N = "model.safetensors", "data.safetensors", "certificate.json", "names.json"
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,11 @@ def _malformed(name: str, why: str, gate: str, change: Callable[[Bundle], None])
 
 def _files(base: Bundle) -> Iterator[Forgery]:
     files = base.copy().files()
-    for name in (M, D, C):
+    for name in (M, D, N, C):
         yield _malformed(
             f"{name} missing", "nothing to check", "missing", lambda b, n=name: b.raw.update({n: None})
         )
-    for name in (M, D):
+    for name in (M, D, N):
         content = files[name]
         for at in (9, len(content) // 2, len(content) - 1):
             changed = bytearray(content)
@@ -109,7 +109,7 @@ def _text(base: Bundle) -> Iterator[Forgery]:
         yield _malformed(f"field {field} missing", "no field may be missing", gate, lambda b, f=field: _drop(b, f))
     yield _malformed("unknown field", "no field may be added", "fields", lambda b: b.certificate.update(note="x"))
     for field, value in (
-        ("format", "onelayer-certificate/2"),
+        ("format", "onelayer-certificate/3"),
         ("format", 1),
         ("profile", "tf32"),
         ("profile", None),
@@ -193,7 +193,7 @@ def _claims(base: Bundle) -> Iterator[Forgery]:
     yield _malformed("eps negative", "a bound", "claim", edit(0, eps="-0x1.0000000000000p-3"))
     yield _malformed("delta zero", "nothing is separated", "claim", edit(kinds["separated"], delta="0x0.0p+0"))
     yield _malformed("float32 claim on float64 weights", "another arithmetic", "claim", edit(0, arith="float32"))
-    yield _malformed("scope sequence", "answers are per token", "data", edit(0, scope="sequence"))
+    yield _malformed("scope sequence", "answers are per token", "names", edit(0, scope="sequence"))
     delta, r, radius = (
         float.fromhex(base.certificate["claims"][kinds[k]][f])
         for k, f in (("separated", "delta"), ("separated", "r"), ("robust", "radius"))
@@ -342,9 +342,7 @@ def _ulp(b: Bundle, name: str, at: int) -> None:
 
 def _data(base: Bundle) -> Iterator[Forgery]:
     answers, tokens = base.data["answers"], base.data["tokens"]
-    yield Forgery(
-        "a stored answer one ulp off", "not what the network answers", "NOT VERIFIED", "", lambda b: _ulp_data(b)
-    )
+    yield _malformed("a stored answer one ulp off", "not the number of a class", "names", _ulp_data)
     yield Forgery(
         "two answers exchanged",
         "not what the network answers",
@@ -420,4 +418,4 @@ def _replace(b: Bundle) -> None:
 def _contradict(b: Bundle) -> None:
     n = b.data["tokens"].shape[1]
     b.data["tokens"] = np.concatenate([b.data["tokens"], b.data["tokens"][:1]])
-    b.data["answers"] = np.concatenate([b.data["answers"], b.data["answers"][:n] + 1])
+    b.data["answers"] = np.concatenate([b.data["answers"], 1 - b.data["answers"][:n].clip(0, 1)])

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from onelayer.data.answers import read_answers
+from onelayer.data.answers import AnswerForm, read_answers
 from onelayer.errors import HypothesisError
 from onelayer.memory import Memory
 
@@ -48,13 +48,7 @@ def recall(model: Memory, X: Any, Y: Any, lengths: Any = None) -> Recall:
     """Ask the model for every answer and compare."""
     sequences = model.read(X, lengths)
     wanted = read_answers(Y, sequences, model.form.scope)
-    if (wanted.form.classes is None) != (model.form.classes is None) or wanted.form.width != model.form.width:
-        raise HypothesisError(
-            "data",
-            f"answers of the kind that was memorised ({_kind(model.form.classes, model.form.width)})",
-            f"there are {_kind(wanted.form.classes, wanted.form.width)}",
-            "Compare with the answers the model was made from.",
-        )
+    refuse_other_kind(model.form, wanted.form)
     outputs = model.outputs(sequences)
     valid = sequences.valid()
     if model.form.scope == "sequence":
@@ -80,7 +74,26 @@ def recall(model: Memory, X: Any, Y: Any, lengths: Any = None) -> Recall:
         at = int(np.argmin(right))
         i, k = (at, None) if model.form.scope != "token" else sequences.place(at)
         first = f"sequence {i}" if k is None else f"sequence {i}, token {k} ({sequences.show(i, k)})"
+        first += f" is answered {_shown(given[at], model.form)}, not {_shown(wanted.rows[at], wanted.form)}"
     return Recall(int(right.sum()), len(right), change, first)
+
+
+def refuse_other_kind(known: AnswerForm, given: AnswerForm) -> None:
+    """Classes are compared with classes, and vectors with vectors of as many components."""
+    if (given.classes is None) != (known.classes is None) or given.width != known.width:
+        raise HypothesisError(
+            "data",
+            f"answers of the kind that was memorised ({_kind(known.classes, known.width)})",
+            f"there are {_kind(given.classes, given.width)}",
+            "Compare with the answers the model was made from.",
+        )
+
+
+def _shown(row: Any, form: AnswerForm) -> str:
+    if form.classes is None:
+        return ", ".join(f"{float(x):.9g}" for x in row[:4]) + (", ..." if len(row) > 4 else "")
+    number = int(np.clip(np.rint(row[0]), 0, len(form.classes) - 1))
+    return f"{form.classes[number]!r:.60}"
 
 
 def _kind(classes: Any, width: int) -> str:

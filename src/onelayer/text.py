@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onelayer.certify.certificate import Certificate, certify_data
+from onelayer.certify.names import tokens_of
 from onelayer.constructions import text as construction
 from onelayer.data.tokens import BYTES, ByteTokens, PairTokens, Text, Tokens, from_ranges, learn_pairs, ranges
 from onelayer.data.windows import padded, read_windows
@@ -124,13 +125,9 @@ class TextMemory:
     def of(memory: Memory) -> TextMemory:
         """A model of a text from what `load` returns; its tokens are in the ledger."""
         ledger = memory.ledger
-        if memory.form.scope != "last" or not {"context", "start_token", "alphabet"} <= set(ledger):
+        tokens = tokens_of(ledger) if memory.form.scope == "last" else None
+        if tokens is None:
             raise _not_a_text("it answers otherwise than by the next token of a text")
-        flat = ledger.get("merges")
-        pairs = [int(x) for x in flat] if isinstance(flat, tuple) else []
-        tokens: Tokens = ByteTokens()
-        if flat is not None:
-            tokens = PairTokens(tuple(zip(pairs[::2], pairs[1::2], strict=True)))
         if tokens.size != memory.form.width or tokens.size != ledger["start_token"]:
             raise _not_a_text(f"it has {memory.form.width} tokens and its tokenizer {tokens.size}")
         return TextMemory(memory, tokens)
@@ -230,7 +227,7 @@ class TextMemory:
             "answers": np.asarray(wanted.distributions, np.float64),
             "which": np.asarray(wanted.answers[wanted.group], np.int64),
         }
-        return certify_data(self.memory, data)
+        return certify_data(self.memory, data, wrong=lambda: self.windows_right(text).first_wrong)
 
     def _follow(self, window: Array, length: int, sampled: bool, seed: int) -> Iterator[int]:
         n, model = self.context, self.windows

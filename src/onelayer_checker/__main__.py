@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
+from onelayer_checker.core.meaning import Required
 from onelayer_checker.front import check
 
 USAGE = 64  # exit code of a command line that is not understood
@@ -22,6 +23,10 @@ class Parser(argparse.ArgumentParser):
 def main() -> None:
     parser = Parser(prog="onelayer_checker", description=__doc__)
     parser.add_argument("folder", type=Path)
+    parser.add_argument(
+        "--data", type=Path, help="your own JSON lines, or text: demand that it is what is certified"
+    )
+    parser.add_argument("--require", action="append", default=[], help='a claim that must be, "memorizes float32"')
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of lines")
     parser.add_argument("--engine", choices=("numpy", "arb", "both"), default="numpy", help="for real arithmetic")
     parser.add_argument("--escalate", action="store_true", help="let Arb judge what the kernel leaves undecided")
@@ -31,8 +36,15 @@ def main() -> None:
     given = parser.parse_args()
     if given.jobs < 1 or not 64 <= given.bits <= 8192:
         parser.error("--jobs is at least 1, --bits from 64 to 8192")
+    try:
+        for text in given.require:
+            Required.read(text)
+    except ValueError as error:
+        parser.error(str(error))
     report = check(
         given.folder,
+        data=given.data,
+        require=given.require,
         engine=given.engine,
         escalate=given.escalate,
         dense=given.dense,
@@ -43,6 +55,8 @@ def main() -> None:
     if given.json:
         print(json.dumps(report.to_json()))
     else:
+        for note in report.notes:
+            print(f"note: {note}")
         if report.why:
             print(report.why)
         print(report.result)

@@ -15,6 +15,8 @@ from onelayer_checker.core.claims import KINDS, Claim, Verdict
 from onelayer_checker.core.files import Malformed, fields, read_folder
 from onelayer_checker.core.graph import Network, build
 from onelayer_checker.core.judge import Judge, Progress
+from onelayer_checker.core.meaning import Given, Required, beside, refuse_empty, same_data
+from onelayer_checker.core.names import Names, fit, read_names
 from onelayer_checker.core.samples import Data, read_data
 from onelayer_checker.search.stack import accelerate
 
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
     from onelayer_checker.arb.engine import Engine
 
 EXITS = {"VERIFIED": 0, "NOT VERIFIED": 1, "UNKNOWN": 2, "MALFORMED": 3, "UNFIT": 4}
-TOP = {"format", "graph", "profile", "files", "claims", "producer"}
 Name = Literal["numpy", "arb", "both"]
 
 
@@ -58,8 +59,11 @@ class Report:
 
     result: str
     claims: tuple[Judged, ...] = ()
-    gate: str = ""  # which rule refused the folder or the machine
+    gate: str = (
+        ""  # which rule refused the folder or the machine; or "data" or "require": what was asked for is not so
+    )
     why: str = ""
+    notes: tuple[str, ...] = ()  # what the verdict is about, and what it lacks
     judge_with: Judge | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -88,12 +92,15 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         claims = [judged.to_json() for judged in self.claims]
-        return {"result": self.result, "gate": self.gate, "why": self.why, "claims": claims}
+        notes = list(self.notes)
+        return {"result": self.result, "gate": self.gate, "why": self.why, "claims": claims, "notes": notes}
 
 
 def check(
     folder: str | os.PathLike[str] | Mapping[str, bytes],
     *,
+    data: Given | None = None,
+    require: Iterable[str] = (),
     claims: Iterable[Claim] | None = None,
     engine: Name = "numpy",
     escalate: bool = False,
@@ -105,18 +112,23 @@ def check(
 ) -> Report:
     """Judge every claim of a certified folder, or of its files by name; or other ``claims`` instead.
 
+    ``data`` is what a person wants to be certain of: a file of JSON lines, the text of a model that has one by
+    heart, or arrays (X, Y) or (X, Y, lengths); every sequence of it must be certified with its answers, and that
+    they come back must be proved. ``require`` lists claims that must be there and proved, such as
+    "memorizes float32", or "memorizes float32 1e-6" with the largest bound.
     ``engine`` judges claims in real arithmetic ("both" must agree); with ``escalate`` Arb judges what the kernel
     leaves undecided, beginning with ``bits``. With ``dense`` nothing is searched for. ``jobs`` processes share the
     samples.
     """
+    required = [Required.read(text) for text in require]
     try:
         probe()
-        network, data, own = parse(folder)
-        judge, arb = Judge(network if dense else accelerate(network), data, progress, jobs), None
+        network, stored, own, names = parse(folder)
+        judge, arb = Judge(network if dense else accelerate(network), stored, progress, jobs), None
         if engine != "numpy" or escalate:
             from onelayer_checker.arb.engine import Engine  # only now: everything else runs on NumPy alone
 
-            arb = Engine(network, data, jobs, bits)
+            arb = Engine(network, stored, jobs, bits)
         asked = own if claims is None else list(claims)
         found: dict[int, Judged] = {}
         for at, claim in sorted(
@@ -124,18 +136,45 @@ def check(
         ):  # others may imply these
             start = sum(os.times()[:4])  # with the processes that were started meanwhile
             name, verdict = decide(claim, judge, arb, engine)
+            if verdict.outcome == "proved" and (names is None or names.answers is None):
+                verdict = replace(verdict, why=verdict.why + beside(claim, stored))
             found[at] = Judged(claim, verdict, name, sum(os.times()[:4]) - start)
             show(found[at])
         listed = [found[at] for at in range(len(asked))]
+        same = None if data is None else same_data(data, names, stored, network.dtype)
     except Malformed as error:
         return Report("MALFORMED", (), error.gate, str(error))
     except OSError as error:
         return Report("UNFIT", (), getattr(error, "gate", "probe"), str(error))
     except Exception as error:  # a traceback would exit with 1, the code of NOT VERIFIED
         return Report("UNFIT", (), "unforeseen", f"{type(error).__name__}: {error}")
-    outcomes = {judged.verdict.outcome for judged in listed}
-    result = "NOT VERIFIED" if "refuted" in outcomes else "VERIFIED" if outcomes == {"proved"} else "UNKNOWN"
-    return Report(result, tuple(listed), judge_with=judge)
+    gate, why = missing(listed, required, same)
+    outcomes = {
+        verdict.outcome for verdict in (*(judged.verdict for judged in listed), same) if verdict is not None
+    }
+    proved = outcomes == {"proved"} and listed and not why
+    result = "NOT VERIFIED" if "refuted" in outcomes else "VERIFIED" if proved else "UNKNOWN"
+    return Report(result, tuple(listed), gate, why, notes(names, stored, same), judge)
+
+
+def missing(listed: list[Judged], required: list[Required], same: Verdict | None) -> tuple[str, str]:
+    """What was asked for and is not so: the rule, and why; empty if everything asked for is."""
+    if same is not None and same.outcome != "proved":
+        return "data", f"the data given: {same.why}"
+    if same is not None:  # that the answers come back, by a bound that says something of them
+        required = [*required, Required("memorizes", None, float(np.nextafter(same.value, 0.0)))]
+    lack = [str(wish) for wish in required if not any(wish.met(found.claim, found.verdict) for found in listed)]
+    return ("require", f"required and not proved: {', '.join(lack)}") if lack else ("", "")
+
+
+def notes(names: Names | None, stored: Data, same: Verdict | None) -> tuple[str, ...]:
+    """What the verdict is about, and what it lacks."""
+    if names is None:
+        return ("names, scope and meaning of the answers are not certified: version 1",)
+    about = f"about the {len(stored.lengths):,} sequences stored in the folder, with {names}"
+    if same is None:
+        return (f"{about}; whether they are your data, --data FILE decides",)
+    return (about, f"the data given: {same.why}") if same.outcome == "proved" else (about,)
 
 
 def probe() -> None:
@@ -148,14 +187,21 @@ def probe() -> None:
         raise OSError("the rounding mode is not round to nearest")
 
 
-def parse(folder: str | os.PathLike[str] | Mapping[str, bytes]) -> tuple[Network, Data, list[Claim]]:
+Parsed = tuple[Network, Data, list[Claim], Names | None]
+
+
+def parse(folder: str | os.PathLike[str] | Mapping[str, bytes]) -> Parsed:
     """What the folder holds; whatever goes wrong here, it is not what the specification describes."""
     try:
-        certificate, weights, tensors = read_folder(folder if isinstance(folder, Mapping) else Path(folder))
+        certificate, weights, tensors, named = read_folder(folder if isinstance(folder, Mapping) else Path(folder))
         _check_constants(certificate)
         network = build(weights, certificate["graph"]["causal"])
         claims = [Claim.read(entry, f"claims[{i}]") for i, entry in enumerate(certificate["claims"])]
-        return network, read_data(tensors, network), claims
+        data, names = read_data(tensors, network), None if named is None else read_names(named)
+        if names is not None:
+            fit(names, network, data, claims)
+        refuse_empty(claims, names, data)
+        return network, data, claims, names
     except Malformed:
         raise
     except Exception as error:
@@ -187,9 +233,6 @@ def decide(claim: Claim, judge: Judge, arb: Engine | None, engine: Name) -> tupl
 
 
 def _check_constants(certificate: dict[str, Any]) -> None:
-    fields(certificate, TOP, "certificate")
-    if certificate["format"] != "onelayer-certificate/1":
-        raise Malformed("format", f"unknown format {certificate['format']!r:.40}")
     fields(certificate["graph"], {"template", "attention", "causal"}, "graph")
     graph = certificate["graph"]
     if (graph["template"], graph["attention"]) != ("one-layer/1", "softmax") or type(graph["causal"]) is not bool:

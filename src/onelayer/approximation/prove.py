@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onelayer.certify.certificate import Certificate, Progress, judged
+from onelayer.certify.names import named
 from onelayer.model import Transformer
 from onelayer.targets import Target
 from onelayer_checker import Claim
@@ -52,7 +53,10 @@ def prove(
         claim = Claim.read({**entry, "bound": LARGEST.hex()})
         everywhere = claim.type == "sup_error_everywhere"
         loose.append(replace(claim, numbers=claim.numbers | {"bound": tolerance if everywhere else LARGEST}))
-    report = judged(transformer, tensors, [{**entry, "bound": LARGEST.hex()} for entry in entries], progress, [])
+    names = named(transformer, loose[0].scope)
+    report = judged(
+        transformer, tensors, names, [{**entry, "bound": LARGEST.hex()} for entry in entries], progress, []
+    )
     claims: list[dict[str, Any]] = []
     verdicts: list[str] = []
     for entry, claim in zip(entries, loose, strict=True):
@@ -67,7 +71,7 @@ def prove(
         claims.append({**entry, "bound": bound.hex()})
         claim = replace(wanted, numbers=wanted.numbers | {"bound": bound})
         verdicts.append(f"{claim}: {verdict.outcome}, {verdict.why}")
-    return Certificate(tuple(claims), tensors, tuple(verdicts))
+    return Certificate(tuple(claims), tensors, tuple(verdicts), names)
 
 
 def bound_of(certificate: Certificate, arith: str) -> float:

@@ -14,13 +14,17 @@ from numpy.typing import NDArray
 from safetensors.numpy import save as save_tensors
 
 from onelayer.certify.folder import CERTIFICATE, DATA, MODEL
+from onelayer.certify.names import FILE as NAMES
+from onelayer.certify.names import Names, names_of, to_bytes
+from onelayer.certify.tolerance import allowed, proved
 from onelayer.data.answers import Answers, read_answers
 from onelayer.data.sequences import Sequences
 from onelayer.errors import HypothesisError
 from onelayer.memory import Memory
 from onelayer.model import Transformer
 from onelayer.model.forward import forward
-from onelayer_checker import Claim, Report, Verdict, check
+from onelayer.recall import recall, refuse_other_kind
+from onelayer_checker import Claim, Report, check
 
 Array = NDArray[Any]
 Progress = Callable[[int, int], None]
@@ -29,7 +33,7 @@ TRIES, FEW = 4, 128
 LARGEST = 2.0**1000
 #: Unknown sequences that a model with a default is tried on.
 STRANGERS = 256
-FORMAT, TEMPLATE, PROFILE = "onelayer-certificate/1", "one-layer/1", "ieee-any-order/1"
+FORMAT, TEMPLATE, PROFILE = "onelayer-certificate/2", "one-layer/1", "ieee-any-order/1"
 
 
 @dataclass(frozen=True)
@@ -39,14 +43,14 @@ class Certificate:
     claims: tuple[dict[str, Any], ...]
     data: dict[str, Array]
     verdicts: tuple[str, ...]  # what the checker said of each claim; the files say it again to whoever asks
-    causal: bool = False
+    names: Names  # in which words
 
     def files(self, weights: bytes) -> dict[str, bytes]:
         """The files that go beside the weights."""
-        content = {MODEL: weights, DATA: save_tensors(self.data)}
+        content = {MODEL: weights, DATA: save_tensors(self.data), NAMES: to_bytes(self.names)}
         certificate = {
             "format": FORMAT,
-            "graph": {"template": TEMPLATE, "attention": "softmax", "causal": self.causal},
+            "graph": {"template": TEMPLATE, "attention": "softmax", "causal": self.names["causal"]},
             "profile": PROFILE,
             "files": {
                 name: {"sha256": hashlib.sha256(c).hexdigest(), "bytes": len(c)} for name, c in content.items()
@@ -54,19 +58,20 @@ class Certificate:
             "claims": list(self.claims),
             "producer": {"name": "onelayer", "version": version("onelayer")},
         }
-        return {DATA: content[DATA], CERTIFICATE: json.dumps(certificate, indent=1).encode()}
+        return {DATA: content[DATA], NAMES: content[NAMES], CERTIFICATE: json.dumps(certificate, indent=1).encode()}
 
 
 def judged(
     transformer: Transformer,
     data: dict[str, Array],
+    names: Names,
     entries: Iterable[dict[str, Any]],
     progress: Progress = lambda *_: None,
     claims: Iterable[Claim] | None = None,
 ) -> Report:
     """What the checker says of a certificate with these entries, or of other claims; more can be asked of it."""
     weights = save_tensors({name: np.ascontiguousarray(a) for name, a in transformer.tensors()})
-    certificate = Certificate(tuple(entries), data, (), transformer.attention.causal)
+    certificate = Certificate(tuple(entries), data, (), names)
     report = check({MODEL: weights, **certificate.files(weights)}, progress=progress, claims=claims)
     if report.result in ("MALFORMED", "UNFIT"):
         raise HypothesisError("memorize", "a model that the checker reads", report.why, "Report this as a bug.")
@@ -74,61 +79,62 @@ def judged(
 
 
 def certify(
-    model: Memory, X: Any, Y: Any, lengths: Any = None, *, progress: Progress = lambda *_: None
+    model: Memory,
+    X: Any,
+    Y: Any,
+    lengths: Any = None,
+    *,
+    tolerance: float | None = None,
+    progress: Progress = lambda *_: None,
 ) -> Certificate:
-    """Ask the checker what it can prove of this model on this data, and claim that.
+    """Ask the checker to prove that this model gives these answers, and what else it can prove; claim that.
 
-    memorizes  in real arithmetic and in the model's dtype, with the smallest eps it could prove (0 for classes)
+    memorizes  in real arithmetic and in the model's dtype: classes exactly; reals to within ``tolerance``, without
+               which it is the rounding to that dtype. What cannot be proved is an error that names the first wrong
+               answer, or the bound that can be
     separated  in real arithmetic, with the largest delta; left out if two contexts with equal answers coincide
     robust     in the model's dtype, for real tokens, with a radius in which no answer changes
     rejects    in the model's dtype, if it has a default: sequences put together at random that get it
     """
     sequences = model.read(X, lengths)
     answers = read_answers(Y, sequences, model.form.scope)
-    return certify_data(model, _data(model, sequences, answers) | _strangers(model, sequences), progress)
+    tensors = _data(model, sequences, answers) | _strangers(model, sequences)
+    return certify_data(model, tensors, progress, tolerance, wrong=lambda: recall(model, X, Y, lengths).first_wrong)
 
 
-def certify_data(model: Memory, tensors: dict[str, Array], progress: Progress = lambda *_: None) -> Certificate:
+def certify_data(
+    model: Memory,
+    tensors: dict[str, Array],
+    progress: Progress = lambda *_: None,
+    tolerance: float | None = None,
+    wrong: Callable[[], str] = lambda: "",
+) -> Certificate:
     """The same for data as the checker reads it: tokens or the windows of a stream, and rows of answers."""
-    scope, dtype = model.form.scope, str(model.transformer.dtype)
-    exactly = [Claim("memorizes", arith, scope, {"eps": 0.0}) for arith in ("real", dtype)]
-    report = judged(model.transformer, tensors, [claim.to_json() for claim in exactly], progress)
-    proved = [_memorizes(report, found.claim, found.verdict) for found in report.claims]
-    eps = proved[-1][0].numbers["eps"]
+    scope, dtype, names = model.form.scope, str(model.transformer.dtype), names_of(model)
+    most = {"eps": allowed(model, tensors["answers"], tolerance)}
+    exactly = [Claim("memorizes", arith, scope, {"eps": 0.0}).to_json() for arith in ("real", dtype)]
+    report = judged(model.transformer, tensors, names, exactly, progress, [])
+    stored = []
+    for arith in ("real", dtype):
+        claim = Claim("memorizes", arith, scope, most)
+        stored.append(proved(report, claim, report.judge(claim), wrong))
     if "strangers" in tensors:
         tensors = _provable(tensors, report, Claim("rejects", dtype, scope, {"eps": 0.0}))
     rejects = [Claim("rejects", dtype, scope, {"eps": 0.0})] if "strangers" in tensors else []
+    eps = stored[-1][0].numbers["eps"]
     for further in (_separated(report, scope), *_robust(report, model, tensors, eps), *rejects):
-        if further is None or further.type in [claim.type for claim, _ in proved]:
+        if further is None or further.type in [claim.type for claim, _ in stored]:
             continue
         if further.type == "rejects":
-            report = judged(model.transformer, tensors, [further.to_json()], progress, [])
+            report = judged(model.transformer, tensors, names, [further.to_json()], progress, [])
         if (verdict := report.judge(further)).outcome == "proved":
-            proved.append((further, verdict))
+            stored.append((further, verdict))
     return Certificate(
-        tuple(claim.to_json() for claim, _ in proved),
+        tuple(claim.to_json() for claim, _ in stored),
         tensors,
-        tuple(f"{claim}: {verdict.outcome}, {verdict.why}" for claim, verdict in proved),
-        model.transformer.attention.causal,
+        tuple(f"{claim}: {verdict.outcome}, {verdict.why}" for claim, verdict in stored),
+        names,
     )
-
-
-def _memorizes(report: Report, claim: Claim, verdict: Verdict) -> tuple[Claim, Verdict]:
-    """With eps = 0 if that can be proved, else with what the checker found."""
-    if verdict.outcome != "proved":
-        loose = replace(claim, numbers={"eps": float(np.finfo(np.float64).max)})
-        bound = report.judge(loose)
-        if bound.outcome == "proved":
-            claim = replace(claim, numbers={"eps": bound.value})
-            verdict = report.judge(claim)
-    if verdict.outcome != "proved":
-        raise HypothesisError(
-            "memorize",
-            f"answers that the checker can prove in {claim.arith}",
-            f"it says {verdict.outcome}: {verdict.why}",
-            "Certify the data that the model memorised; other readouts than plateaus may not be provable.",
-        )
-    return claim, verdict
 
 
 def _separated(report: Report, scope: str) -> Claim | None:
@@ -221,7 +227,8 @@ def _data(model: Memory, sequences: Sequences, answers: Answers) -> dict[str, Ar
     """The data as the model sees it: tokens in its dtype (or ids), answers as rows of numbers."""
     tokens = sequences.tokens.astype(model.transformer.dtype, copy=False) if sequences.is_real else sequences.tokens
     rows = answers.rows
-    if answers.form.classes is not None and answers.form.classes != model.form.classes:
+    refuse_other_kind(model.form, answers.form)
+    if answers.form.classes != model.form.classes:
         rows = _recoded(rows, answers, model)
     data = {"tokens": np.ascontiguousarray(tokens), "answers": np.ascontiguousarray(rows)}
     if sequences.lengths is not None:

@@ -11,6 +11,8 @@ from typing import Any
 from numpy.typing import NDArray
 from safetensors.numpy import load as load_tensors
 
+from onelayer.certify.names import FILE as NAMES
+from onelayer.certify.names import Names
 from onelayer.errors import HypothesisError
 from onelayer_checker import Claim
 
@@ -24,6 +26,7 @@ class CertifiedFolder:
     claims: tuple[Claim, ...]
     weights: dict[str, Array]
     data: dict[str, Array]
+    names: Names | None  # None: a certificate of version 1
 
 
 def read_certified(folder: str | Path) -> CertifiedFolder:
@@ -31,11 +34,18 @@ def read_certified(folder: str | Path) -> CertifiedFolder:
     try:
         certificate = json.loads((Path(folder) / CERTIFICATE).read_bytes())
         claims = tuple(Claim.read(entry, f"claims[{i}]") for i, entry in enumerate(certificate["claims"]))
-        content = {name: (Path(folder) / name).read_bytes() for name in (MODEL, DATA)}
+        content = {
+            name: (Path(folder) / name).read_bytes()
+            for name in (MODEL, DATA, NAMES)
+            if name in certificate["files"]
+        }
         for name, part in content.items():
             if hashlib.sha256(part).hexdigest() != certificate["files"][name]["sha256"]:
                 raise ValueError(f"{name} is not the file that was certified")
-        return CertifiedFolder(certificate, claims, *(load_tensors(part) for part in content.values()))
+        names = json.loads(content[NAMES]) if NAMES in content else None
+        return CertifiedFolder(
+            certificate, claims, load_tensors(content[MODEL]), load_tensors(content[DATA]), names
+        )
     except FileNotFoundError as error:
         found = f"there is no {error.filename}"
     except Exception as error:  # a broken file breaks its reader in many ways

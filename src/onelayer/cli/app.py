@@ -64,7 +64,13 @@ def memorize(
     default: Default = None,
     seed: Seed = 0,
     overwrite: Overwrite = False,
-    certificate: Annotated[bool, typer.Option(help="Write a certificate beside the weights.")] = True,
+    certificate: Annotated[
+        bool | None, typer.Option(help="Write a certificate beside the weights; by default if it can be proved.")
+    ] = None,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(help="How far real answers may be off, to be certified; by default by rounding only."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Compile sequences and answers into a one-layer model, check every answer, and certify it."""
@@ -76,22 +82,30 @@ def memorize(
         model = memorize_data(table.X, answers_of(table), on_step=step, **options)
         step("asking for every answer")
         measured = recall(model, table.X, table.Y, table.lengths)
-        proof = None
-        if certificate and measured.perfect:
+        proof, unproved = None, ""
+        if certificate is not False and measured.perfect:
             step("certifying")
-            proof = certify(model, table.X, table.Y, table.lengths)
+            try:
+                proof = certify(model, table.X, table.Y, table.lengths, tolerance=tolerance)
+            except HypothesisError as error:
+                if certificate or tolerance is not None:  # it was asked for
+                    raise
+                unproved = f"Not certified: needs {error.needs}; {error.found}. {error.remedy}"
         step("writing")
         save(out_dir, model, certificate=proof, overwrite=overwrite)
     claims = [] if proof is None else list(proof.verdicts)
     if as_json:
         said = {"model": str(out_dir), "right": measured.right, "answers": measured.total, "claims": claims}
+        said |= {"not_certified": unproved} if unproved else {}
         print_json({**said, "ledger": model.ledger.to_json()})
     else:
         say(table.source)
         pictures.summary(out, model)
         say(f"{measured} (measured). Written to {out_dir}")
         if claims:
-            say(f"{len(claims)} claims certified: `onelayer verify {out_dir}` has them decided anew.")
+            say(f"{len(claims)} claims certified: `onelayer verify {out_dir} --data {data}` decides them anew.")
+        elif unproved:
+            say(in_options(unproved))
     if not measured.perfect:
         err.print(f"the first wrong answer: {measured.first_wrong}", markup=False)
         raise typer.Exit(1)

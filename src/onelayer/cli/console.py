@@ -79,8 +79,13 @@ def about(data: Path) -> Iterator[None]:
 
 def in_options(message: str) -> str:
     """Arguments of the library as options of the command line."""
+    message = re.sub(r"\btolerance=([\d.e+-]+\d)", r"--tolerance \1", message)
     message = re.sub(r'\b(mapping|readout|dtype|scope|tokenizer|construction)="(\w+)"', r"--\1 \2", message)
-    return message.replace("positions=True", "--positions").replace("`save` wrote", "`onelayer memorize` wrote")
+    return (
+        message.replace("positions=True", "--positions")
+        .replace("`save` wrote", "`onelayer memorize` wrote")
+        .replace("save without a certificate", "pass --no-certificate")
+    )
 
 
 def say(text: str) -> None:

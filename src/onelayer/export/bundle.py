@@ -1,4 +1,5 @@
-"""A model as a folder: weights in safetensors, everything else in JSON, tied together by a digest. No pickle."""
+"""A model as a folder: weights in safetensors, names and everything else in JSON, tied together by digests. No
+pickle."""
 
 from __future__ import annotations
 
@@ -7,7 +8,6 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Hashable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -17,14 +17,19 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
+from onelayer.certify import names as names_file
 from onelayer.certify.certificate import Certificate, certify
+from onelayer.certify.names import FILE as NAMES
+from onelayer.certify.names import Names, names_of
 from onelayer.data.answers import AnswerForm
 from onelayer.errors import HypothesisError
 from onelayer.ledger import Ledger
 from onelayer.memory import Memory
 from onelayer.model import Transformer
 
-FORMAT = "onelayer-bundle/1"
+FORMAT = "onelayer-bundle/2"
+#: As written before names had a file of their own: they are in the description.
+FORMER = "onelayer-bundle/1"
 VERSION = version("onelayer")
 WEIGHTS, DESCRIPTION = "model.safetensors", "model.json"
 
@@ -35,12 +40,14 @@ def save(
     *,
     certificate: Certificate | None = None,
     data: tuple[Any, ...] | None = None,
+    tolerance: float | None = None,
     overwrite: bool = True,
 ) -> Path:
     """Write a bundle. Whatever happens, the folder holds the old bundle, the new one, or nothing at all.
 
     With a certificate, or with data (X, Y) or (X, Y, lengths) to certify, the folder is what `onelayer_checker`
-    reads. A model of a function comes with its own.
+    reads; ``tolerance`` is how far real answers may then be off, as `certify` takes it. A model of a function comes
+    with its own.
     """
     if hasattr(model, "certificate"):  # of a function: what was proved when it was built
         if data is not None:
@@ -48,9 +55,14 @@ def save(
             raise HypothesisError("data", needs, found, "Leave it out: what was proved of the model is saved.")
         certificate = certificate or model.certificate
     elif certificate is None and data is not None:
-        certificate = certify(model, *data)
+        certificate = certify(model, *data, tolerance=tolerance)
+    names = names_of(model)
+    if certificate is not None and certificate.names != names:
+        needs, found = "a certificate of this very model", "its names are not those of the model"
+        raise HypothesisError("data", needs, found, "Certify this model.")
     target = check_target(path, overwrite=overwrite)
-    description = _describe(model)
+    named = names_file.to_bytes(names)
+    description = _describe(model) | {"names_sha256": hashlib.sha256(named).hexdigest()}
     tensors = {name: np.ascontiguousarray(a) for name, a in model.transformer.tensors()}
     weights = save_tensors(tensors, metadata={"description_sha256": _digest_of(description)})
     description["weights_sha256"] = hashlib.sha256(weights).hexdigest()
@@ -58,7 +70,8 @@ def save(
     building = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     try:
         _write(building / WEIGHTS, weights)
-        for name, content in ({} if certificate is None else certificate.files(weights)).items():
+        files = {} if certificate is None else certificate.files(weights)
+        for name, content in (files | {NAMES: named}).items():
             _write(building / name, content)
         _write(building / DESCRIPTION, json.dumps(description, indent=1, allow_nan=False).encode())
         building.chmod(0o755)
@@ -85,29 +98,39 @@ def check_target(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
 def load(path: str | os.PathLike[str]) -> Memory:
     """Read a bundle; a truncated, edited or mismatched one is refused by name."""
     folder = Path(path)
-    try:
-        text, weights = (folder / DESCRIPTION).read_bytes(), (folder / WEIGHTS).read_bytes()
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise _refused(folder, f"there is no {error.filename}", "Give the folder that `save` wrote.") from None
+    text, weights = _content(folder, DESCRIPTION), _content(folder, WEIGHTS)
     try:
         description = json.loads(text)
-        expected = description["weights_sha256"]
         known = description["format"]
-    except (ValueError, KeyError, TypeError):
+        digests = [(WEIGHTS, weights, description.pop("weights_sha256"))]
+        named = b"" if known != FORMAT else _content(folder, NAMES)
+        digests += [(NAMES, named, description["names_sha256"])] if known == FORMAT else []
+    except (KeyError, TypeError, AttributeError, json.JSONDecodeError, UnicodeDecodeError):
         raise _refused(folder, f"{DESCRIPTION} is truncated or edited", "Save the model again.") from None
-    if known != FORMAT:
+    if known not in (FORMAT, FORMER):
         raise _refused(folder, f"it has the format {known!r}, not {FORMAT!r}", "Use the version that wrote it.")
-    if hashlib.sha256(weights).hexdigest() != expected:
-        raise _refused(folder, f"{WEIGHTS} does not have the digest in {DESCRIPTION}", "Save the model again.")
+    for name, content, expected in digests:
+        if hashlib.sha256(content).hexdigest() != expected:
+            raise _refused(folder, f"{name} does not have the digest in {DESCRIPTION}", "Save the model again.")
     try:
-        del description["weights_sha256"]
         if _metadata(weights).get("description_sha256") != _digest_of(description):
             raise _refused(folder, f"{DESCRIPTION} was edited after it was saved", "Save the model again.")
-        return _rebuild(description, load_tensors(weights))
+        names = _former_names(description) if known == FORMER else json.loads(named)
+        model = _rebuild(description, load_tensors(weights), names)
+        if known == FORMAT and names_of(model) != names:
+            raise _refused(folder, f"{NAMES} does not fit the weights", "Save the model again.")
+        return model
     except HypothesisError:
         raise
-    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+    except (SafetensorError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise _refused(folder, f"its parts do not fit together ({error})", "Save the model again.") from None
+
+
+def _content(folder: Path, name: str) -> bytes:
+    try:
+        return (folder / name).read_bytes()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise _refused(folder, f"there is no {error.filename}", "Give the folder that `save` wrote.") from None
 
 
 def _digest_of(description: dict[str, Any]) -> str:
@@ -123,61 +146,37 @@ def _metadata(weights: bytes) -> dict[str, str]:
 
 
 def _describe(model: Memory) -> dict[str, Any]:
-    form, attention = model.form, model.transformer.attention
+    """What is neither a weight nor a name."""
     return {
         "format": FORMAT,
-        "attention": {"kind": attention.kind, "causal": attention.causal},
+        "attention": {"kind": model.transformer.attention.kind},
         "channels": list(model.transformer.channels),
-        "vocabulary": _names("vocabulary", model.vocabulary),
-        "answers": {
-            "scope": form.scope,
-            "classes": _names("classes", form.classes),
-            "components": form.components,
-            "ragged": form.ragged,
-        },
+        "answers": {"components": model.form.components, "ragged": model.form.ragged},
         "ledger": model.ledger.to_json(),
     }
 
 
-def _rebuild(description: dict[str, Any], tensors: dict[str, Any]) -> Memory:
-    answers, attention = description["answers"], description["attention"]
-    transformer = Transformer.from_tensors(
-        tensors, attention["kind"], attention["causal"], tuple(description["channels"])
-    )
+def _former_names(description: dict[str, Any]) -> Names:
+    """Names as bundles of version 1 have them, whose reals are plain numbers."""
+    answers = description["answers"]
+    return {
+        "scope": answers["scope"],
+        "causal": description["attention"]["causal"],
+        "tokens": description["vocabulary"],
+        "answers": answers["classes"],
+    }
+
+
+def _rebuild(description: dict[str, Any], tensors: dict[str, Any], names: Names) -> Memory:
+    answers, channels = description["answers"], tuple(description["channels"])
+    transformer = Transformer.from_tensors(tensors, description["attention"]["kind"], names["causal"], channels)
     if {name for name, _ in transformer.tensors()} != set(tensors):
         raise ValueError("the weights file holds tensors that the model does not use")
-    vocabulary = _from_names(description["vocabulary"])
+    vocabulary, classes = names_file.read(names["tokens"]), names_file.read(names["answers"])
     if (0 if vocabulary is None else len(vocabulary)) != (transformer.vocabulary_size or 0):
         raise ValueError("the vocabulary and the token table differ in size")
-    form = AnswerForm(
-        answers["scope"], _from_names(answers["classes"]), answers["components"], bool(answers["ragged"])
-    )
+    form = AnswerForm(names["scope"], classes, answers["components"], bool(answers["ragged"]))
     return Memory(transformer, Ledger.from_json(description["ledger"]), form, vocabulary)
-
-
-def _names(what: str, names: tuple[Hashable, ...] | None) -> list[Any] | None:
-    """Hashables as JSON; a tuple becomes {"tuple": [...]}."""
-
-    def encode(name: Any) -> Any:
-        if isinstance(name, tuple):
-            return {"tuple": [encode(part) for part in name]}
-        if name is None or isinstance(name, str | bool | int) or (isinstance(name, float) and np.isfinite(name)):
-            return name
-        raise HypothesisError(
-            "data",
-            f"{what} made of words, numbers, None or tuples of them, to be saved",
-            f"one is {name!r} of type {type(name).__name__}",
-            "Rename it before memorising.",
-        )
-
-    return None if names is None else [encode(name) for name in names]
-
-
-def _from_names(names: list[Any] | None) -> tuple[Hashable, ...] | None:
-    def decode(name: Any) -> Any:
-        return tuple(decode(part) for part in name["tuple"]) if isinstance(name, dict) else name
-
-    return None if names is None else tuple(decode(name) for name in names)
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -14,8 +14,12 @@ import numpy as np
 
 from onelayer_checker.core.balls import Array
 
-CERTIFICATE, MODEL, DATA = "certificate.json", "model.safetensors", "data.safetensors"
+CERTIFICATE, MODEL, DATA, NAMES = "certificate.json", "model.safetensors", "data.safetensors", "names.json"
+TOP = {"format", "graph", "profile", "files", "claims", "producer"}
+#: The certified files of each version.
+VERSIONS = {"onelayer-certificate/1": (MODEL, DATA), "onelayer-certificate/2": (MODEL, DATA, NAMES)}
 MOST_TEXT, MOST_DEPTH = 1 << 20, 6
+MOST_NAMES, MOST_NAME_DEPTH = 1 << 26, 64
 DTYPES: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F64": np.dtype("<f8"), "I64": np.dtype("<i8")}
 _HEX = re.compile(r"-?0x[01]\.[0-9a-f]{1,13}p[+-](0|[1-9][0-9]{0,3})")
 
@@ -28,22 +32,30 @@ class Malformed(Exception):
         super().__init__(f"{gate}: {why}")
 
 
-def read_folder(folder: Path | Mapping[str, bytes]) -> tuple[dict[str, Any], dict[str, Array], dict[str, Array]]:
-    """The certificate and the tensors of model and data, each file read once and compared with its digest."""
+Parsed = tuple[dict[str, Any], dict[str, Array], dict[str, Array], dict[str, Any] | None]
+
+
+def read_folder(folder: Path | Mapping[str, bytes]) -> Parsed:
+    """The certificate, the tensors of model and data, and the names, which version 1 does not have. Each file is
+    read once and compared with its digest."""
     certificate = strict_json(read_bytes(folder, CERTIFICATE, MOST_TEXT), "certificate")
-    files: Any = certificate.get("files")
-    fields(files, {MODEL, DATA}, "files")
-    tensors = []
-    for name in (MODEL, DATA):
+    fields(certificate, TOP, "certificate")
+    files, version = certificate["files"], certificate["format"]
+    if not isinstance(version, str) or version not in VERSIONS:
+        raise Malformed("format", f"unknown format {version!r:.40}")
+    fields(files, set(VERSIONS[version]), "files")
+    parsed: list[Any] = []
+    for name in VERSIONS[version]:
         fields(files[name], {"sha256", "bytes"}, f"files.{name}")
-        content = read_bytes(folder, name)
+        content = read_bytes(folder, name, MOST_NAMES if name == NAMES else None)
         size, digest = files[name]["bytes"], files[name]["sha256"]
         if type(size) is not int or len(content) != size:
             raise Malformed("size", f"{name} has {len(content)} bytes, the certificate says {size!r}")
         if hashlib.sha256(content).hexdigest() != digest:
             raise Malformed("digest", f"{name} is not the file that was certified")
-        tensors.append(parse_safetensors(content, name))
-    return certificate, tensors[0], tensors[1]
+        names = name == NAMES
+        parsed.append(strict_json(content, name, MOST_NAME_DEPTH) if names else parse_safetensors(content, name))
+    return certificate, parsed[0], parsed[1], parsed[2] if len(parsed) > 2 else None
 
 
 def read_bytes(folder: Path | Mapping[str, bytes], name: str, most: int | None = None) -> bytes:
@@ -58,7 +70,7 @@ def read_bytes(folder: Path | Mapping[str, bytes], name: str, most: int | None =
         raise Malformed("missing", f"{path.name} cannot be read ({error.strerror})") from None
 
 
-def strict_json(content: bytes, what: str) -> dict[str, Any]:
+def strict_json(content: bytes, what: str, deepest: int = MOST_DEPTH) -> dict[str, Any]:
     """An object without duplicate keys, fractions, NaN, deep nesting or anything after it."""
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -76,8 +88,8 @@ def strict_json(content: bytes, what: str) -> dict[str, Any]:
         nested = depth(value)
     except (ValueError, RecursionError) as error:
         raise Malformed("json", f"{what} is not JSON ({str(error)[:80]})") from None
-    if not isinstance(value, dict) or nested > MOST_DEPTH:
-        raise Malformed("json", f"{what} is not an object nested at most {MOST_DEPTH} deep")
+    if not isinstance(value, dict) or nested > deepest:
+        raise Malformed("json", f"{what} is not an object nested at most {deepest} deep")
     return value
 
 

@@ -1,0 +1,70 @@
+"""How far a certified answer may be from the stored one, and what is said where that cannot be proved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onelayer.certify.words import at_most
+from onelayer.errors import HypothesisError
+from onelayer.memory import Memory
+from onelayer_checker import Claim, Report, Verdict
+
+Array = NDArray[Any]
+#: What the checker's own rounding may add to a bound.
+SLACK = 1 + 2.0**-30
+#: The largest error after which a class is still the nearest whole number.
+CLASSES = float(np.nextafter(0.5, 0.0))
+#: A bound under which the checker says what it can prove.
+LARGEST = float(np.finfo(np.float64).max)
+
+
+def allowed(model: Memory, answers: Array, tolerance: float | None) -> float:
+    """Classes must be told apart. Of real answers it is what was asked for; else what rounding them to the model's
+    dtype costs, or the error that the ledger of an interpolating readout states."""
+    if model.form.classes is not None:
+        if tolerance is not None:
+            found = f"the answers are {len(model.form.classes)} classes, and tolerance={tolerance}"
+            raise HypothesisError("memorize", "real answers for a tolerance", found, "Leave it out.")
+        return CLASSES
+    if tolerance is not None and not (isinstance(tolerance, float | int) and 0 <= tolerance < np.inf):
+        needs = "a tolerance that is a number of at least 0"
+        raise HypothesisError("memorize", needs, f"tolerance={tolerance!r:.40}", "Give a number such as 1e-6.")
+    dtype = model.transformer.dtype
+    rounding = float(np.abs(answers - answers.astype(dtype)).max())
+    stated = float(str(model.ledger["readout_error"])) if "readout_error" in model.ledger else 0.0
+    most = SLACK * max(rounding, stated) if tolerance is None else float(tolerance)
+    apart = float((answers.max(axis=0) - answers.min(axis=0)).max())
+    if 0 < apart <= 2 * most:
+        raise HypothesisError(
+            "memorize",
+            "answers that are further apart than twice their error",
+            f"they spread over {apart:.3g} and may be off by {most:.3g}: a constant would do",
+            f"Give a tolerance below {apart / 2:.3g}." if tolerance is not None else 'Use dtype="float64".',
+        )
+    return most
+
+
+def proved(report: Report, claim: Claim, verdict: Verdict, wrong: Callable[[], str]) -> tuple[Claim, Verdict]:
+    """The claim with the error that was certain instead of the one that was allowed; or an error that says why not.
+
+    ``wrong`` names the first answer that the model, when it is asked, does not give; empty if it gives them all.
+    """
+    if verdict.outcome == "proved":  # the same comparisons prove the smaller bound
+        return replace(claim, numbers={"eps": verdict.value}), verdict
+    if named := wrong():
+        needs, remedy = "the answers that the model gives", "Certify the data that it memorised."
+        raise HypothesisError("memorize", needs, f"the first wrong answer: {named}", remedy)
+    best = report.judge(replace(claim, numbers={"eps": LARGEST}))
+    could = f"; it can prove {at_most(best.value)}" if best.outcome == "proved" else ""
+    real = f"Pass tolerance={at_most(best.value)} if that is enough, or use" if could else "Use"
+    raise HypothesisError(
+        "memorize",
+        f"answers that the checker can prove to within {claim.numbers['eps']:.3g} in {claim.arith}",
+        f"it says {verdict.outcome}: {verdict.why}{could}",
+        f'{"Use" if claim.numbers["eps"] == CLASSES else real} readout="plateaus", or save without a certificate.',
+    )
