@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from onelayer.certify.explain import explain as explain_folder
 from onelayer.certify.exports import onnx_mismatch, replay, torch_mismatch
 from onelayer.certify.folder import CERTIFICATE
+from onelayer.certify.names import FILE as NAMES
 from onelayer.certify.report import write_report
-from onelayer.cli.console import AsJson, Model, print_json, progress, say
+from onelayer.cli.console import AsJson, Model, about, print_json, progress, say
+from onelayer.data.tables import read_table
 from onelayer.errors import HypothesisError
 from onelayer.export.bundle import DESCRIPTION
-from onelayer_checker import check
+from onelayer_checker import Report, check
+
+#: Files that the checker does not read.
+READ_HERE = (".csv", ".npz", ".npy", ".parquet")
 
 
 def verify(
     model: Model,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Your own data or text: demand that it is what was proved.", show_default=False),
+    ] = None,
+    require: Annotated[
+        list[str] | None,
+        typer.Option(help='A claim that must be proved: "memorizes float32". May be repeated.', show_default=False),
+    ] = None,
     onnx_file: Annotated[Path | None, typer.Option("--onnx", help="Also compare this export, bit for bit.")] = None,
     torch_file: Annotated[Path | None, typer.Option("--torch", help="Also compare this saved state dict.")] = None,
     runtimes: Annotated[
@@ -34,14 +48,23 @@ def verify(
     """Have the independent checker decide a bundle's certificate. Exit code 0 only for VERIFIED."""
     lines: list[str] = []
     with progress() as step:
+        step("reading")
+        given, read_here = given_data(model, data)
         step("checking")
-        verdict = check(
-            model,
-            engine=engine,
-            jobs=os.cpu_count() or 1,
-            show=lambda judged: lines.append(str(judged)),
-            progress=lambda done, total: step(f"checking: {done:,} of {total:,} sequences"),
-        )
+        try:
+            verdict = check(
+                model,
+                data=given,
+                require=require or (),
+                engine=engine,
+                jobs=os.cpu_count() or 1,
+                show=lambda judged: lines.append(str(judged)),
+                progress=lambda done, total: step(f"checking: {done:,} of {total:,} sequences"),
+            )
+        except ValueError as error:
+            needs = "claims such as 'memorizes', 'memorizes float32' or 'memorizes float32 1e-6'"
+            raise HypothesisError("data", needs, str(error), "Correct --require.") from None
+        verdict = replace(verdict, notes=(*verdict.notes, *read_here))
         exports: dict[str, str] = {}
         if verdict.result == "VERIFIED":
             step("comparing exports")
@@ -51,16 +74,39 @@ def verify(
     if as_json:
         print_json(verdict.to_json() | {"exports": exports})
     else:
-        lines += [
-            f"{'REFUSED' if why else 'same'}       {name}{': ' if why else ''}{why}"
-            for name, why in exports.items()
-        ]
-        for line in [*lines, verdict.why] if verdict.why else lines:
-            say(line)
-        if (model / DESCRIPTION).exists() and not (model / CERTIFICATE).exists():
-            say("The model was saved without a certificate: nothing was proved of it.")
-        say(verdict.result)
+        show_verdict(model, verdict, lines, exports)
     raise typer.Exit(verdict.exit_code)
+
+
+def show_verdict(model: Path, verdict: Report, lines: list[str], exports: dict[str, str]) -> None:
+    """A line per claim and export, what the verdict is about, why it is not better, and last the verdict."""
+    lines = lines + [
+        f"{'REFUSED' if why else 'same'}       {name}{': ' if why else ''}{why}" for name, why in exports.items()
+    ]
+    for line in [*lines, *(f"note: {note}" for note in verdict.notes), *([verdict.why] if verdict.why else [])]:
+        say(line)
+    if (model / DESCRIPTION).exists() and not (model / CERTIFICATE).exists():
+        say("The model was saved without a certificate: nothing was proved of it.")
+    say(verdict.result)
+
+
+def given_data(model: Path, file: Path | None) -> tuple[Any, list[str]]:
+    """What the checker is to compare: it reads JSON lines and texts itself, and gets the arrays of other files."""
+    if file is None or file.suffix.lower() not in READ_HERE or _has_text(model):
+        return file, []
+    with about(file):
+        table = read_table(file)
+        if table.Y is None:
+            raise HypothesisError("data", "answers beside the sequences", "there are none", "Add them.")
+    said = f"{file.name} was read by onelayer, and its arrays were handed to the checker"
+    return (table.X, table.Y, table.lengths), [said]
+
+
+def _has_text(model: Path) -> bool:
+    try:
+        return json.loads((model / NAMES).read_bytes())["pieces"] is not None
+    except (OSError, ValueError, KeyError, TypeError):
+        return False  # the checker says what is wrong with it
 
 
 def exports_of(model: Path, onnx_file: Path | None, torch_file: Path | None, runtimes: str) -> dict[str, str]:

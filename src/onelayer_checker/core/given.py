@@ -82,6 +82,8 @@ def _no_constant(name: str) -> None:
 
 def encoded(given: Sequence[Any], names: Names, data: Data) -> Sequences:
     """(X, Y) or (X, Y, lengths) in numbers, as the certificate has them; -1 is what has no certified name."""
+    if len(given) not in (2, 3) or not isinstance(given[1], ROWS):
+        raise Incomparable("it must be (X, Y) or (X, Y, lengths), in arrays or lists")
     X, Y, lengths = (*given, None)[:3]
     counts, said = _flat(X, lengths, None)
     if names.tokens is None:
