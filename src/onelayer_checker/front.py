@@ -154,7 +154,7 @@ def check(
     }
     proved = outcomes == {"proved"} and listed and not why
     result = "NOT VERIFIED" if "refuted" in outcomes else "VERIFIED" if proved else "UNKNOWN"
-    return Report(result, tuple(listed), gate, why, notes(names, stored, same), judge)
+    return Report(result, tuple(listed), gate, why, notes(names, listed, stored, same), judge)
 
 
 def missing(listed: list[Judged], required: list[Required], same: Verdict | None) -> tuple[str, str]:
@@ -170,10 +170,12 @@ def missing(listed: list[Judged], required: list[Required], same: Verdict | None
     return "data", f"the data given: it is not proved that these answers come back, off by at most {bound:.6g}"
 
 
-def notes(names: Names | None, stored: Data, same: Verdict | None) -> tuple[str, ...]:
+def notes(names: Names | None, listed: list[Judged], stored: Data, same: Verdict | None) -> tuple[str, ...]:
     """What the verdict is about, and what it lacks."""
     if names is None:
         return ("names, scope and meaning of the answers are not certified: version 1",)
+    if same is None and all(found.claim.about_function for found in listed):
+        return ("about the function that the claims name, on a box; not about any data",)
     about = f"about the {len(stored.lengths):,} sequences stored in the folder, with {names}"
     if same is None:
         return (f"{about}; whether they are your data, --data FILE decides",)

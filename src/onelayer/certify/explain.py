@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from onelayer.certify.folder import DATA, MODEL, read_certified
-from onelayer.certify.words import assumed, not_claimed, sentence, target_of
+from onelayer.certify.names import FILE as NAMES
+from onelayer.certify.words import assumed, in_one_sentence, not_claimed, sentence, target_of
 
 
 def explain(folder: str | Path) -> str:
@@ -15,10 +16,12 @@ def explain(folder: str | Path) -> str:
     windows = "stream" in data
     sequences = len(data["stream"]) - int(data["window"][0]) + 1 if windows else len(data["tokens"])
     answers = len(data.get("which", data["answers"]))
-    digests = {name: found.certificate["files"][name]["sha256"][:16] for name in (MODEL, DATA)}
+    digests = {name: entry["sha256"][:16] for name, entry in found.certificate["files"].items()}
     lines = [
+        in_one_sentence(claims, found.names, sequences, answers),
         f"{MODEL}: {sum(a.size for a in found.weights.values()):,} weights, sha256 {digests[MODEL]}...",
         f"{DATA}: {sequences:,} sequences, {answers:,} answers, sha256 {digests[DATA]}...",
+        *(f"{NAMES}: sha256 {digest}..." for name, digest in digests.items() if name == NAMES),
         "",
         "Claimed (run `onelayer verify`, or `python -m onelayer_checker`, to have it decided):",
         *(f"  - {sentence(claim)}" for claim in claims),

@@ -43,6 +43,8 @@ def render(folder: Path, verdict: Report) -> str:
         f"<h1>{escape(folder.name)}: one attention layer, checked</h1>",
         f'<p class="verdict" style="border-color:{colour};color:{colour}">{verdict.result}</p>',
     ]
+    if verdict.notes:
+        body += _list("What this is about", list(verdict.notes))
     claims: list[Claim] = [judged.claim for judged in verdict.claims]
     if claims:
         body += _claims(verdict) + _model(folder)

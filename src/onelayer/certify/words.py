@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, Context
+from typing import Any
 
+from onelayer.certify.names import Names
 from onelayer.targets.formula import formula
 from onelayer_checker import Claim
 
@@ -12,6 +14,11 @@ ARITHMETIC = {
     "real": "in real arithmetic",
     "float64": "as executed in IEEE float64, in any order of summation, fused or not",
     "float32": "as executed in IEEE float32, in any order of summation, fused or not",
+}
+SHORTLY = {
+    "real": "in real arithmetic",
+    "float64": "as executed in IEEE float64 in any order",
+    "float32": "as executed in IEEE float32 in any order",
 }
 ASSUMED = (
     "float arithmetic follows the profile ieee-any-order/1: IEEE 754 with round to nearest, exp within 32 units in "
@@ -39,6 +46,41 @@ def sentence(claim: Claim) -> str:
         f"{where}, different contexts have coordinates at least {n['delta']:.3g} apart, and none exceeds "
         f"{n['r']:.3g}: one attention layer is a contextual mapping for this data"
     )
+
+
+def in_one_sentence(claims: Sequence[Claim], names: Names | None, sequences: int, answers: int) -> str:
+    """Whose answers, in which arithmetic, for which data; and what decides whether they are a person's own."""
+    stored = [claim for claim in claims if claim.type == "memorizes"]
+    about = stored or [claim for claim in claims if claim.about_function]
+    where = " and ".join(dict.fromkeys(SHORTLY[claim.arith] for claim in about))
+    if not about:
+        return "That the stored answers come back is not claimed."
+    if not stored:
+        return (
+            f"For inputs of a box, not for stored answers: the network is near the function named below, {where}."
+        )
+    eps = max(claim.numbers["eps"] for claim in stored)
+    if names is None:
+        under, answer = "under names that nobody certified (version 1)", "number"
+    else:
+        under, answer = f"under {_named(names)}", "number" if names["answers"] is None else "class"
+    each = {"token": "", "sequence": ", at all of their tokens", "last": ", at their last tokens"}[stored[0].scope]
+    gives = f"exactly the stored {answer}" if eps == 0 else f"the stored {answer} to within {at_most(eps)}"
+    return (
+        f"For all {answers:,} answers of the {sequences:,} sequences stored in data.safetensors{each}, {under}, "
+        f"the network gives {gives}, {where}; whether that is your file, `onelayer verify MODEL --data FILE` decides."
+    )
+
+
+def _named(names: Names) -> str:
+    def count(listed: list[Any], words: str, others: str) -> str:
+        return f"the {len(listed):,} {words if all(isinstance(name, str) for name in listed) else others}"
+
+    if names["tokens"] is None and names["answers"] is None:
+        return "no names but numbers"
+    parts = [] if names["tokens"] is None else [count(names["tokens"], "words", "tokens")]
+    parts += [] if names["answers"] is None else [count(names["answers"], "classes", "classes")]
+    return f"{' and '.join(parts)} in names.json"
 
 
 def at_most(value: float) -> str:
