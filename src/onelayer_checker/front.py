@@ -174,7 +174,7 @@ def notes(names: Names | None, listed: list[Judged], stored: Data, same: Verdict
     """What the verdict is about, and what it lacks."""
     if names is None:
         return ("names, scope and meaning of the answers are not certified: version 1",)
-    if same is None and all(found.claim.about_function for found in listed):
+    if same is None and listed and all(found.claim.about_function for found in listed):
         return ("about the function that the claims name, on a box; not about any data",)
     about = f"about the {len(stored.lengths):,} sequences stored in the folder, with {names}"
     if same is None:

@@ -114,10 +114,7 @@ def certify_data(
     most = {"eps": allowed(model, tensors["answers"], tolerance)}
     exactly = [Claim("memorizes", arith, scope, {"eps": 0.0}).to_json() for arith in ("real", dtype)]
     report = judged(model.transformer, tensors, names, exactly, progress, [])
-    stored = []
-    for arith in ("real", dtype):
-        claim = Claim("memorizes", arith, scope, most)
-        stored.append(proved(report, claim, report.judge(claim), wrong))
+    stored = proved(report, [Claim("memorizes", arith, scope, most) for arith in ("real", dtype)], wrong)
     if "strangers" in tensors:
         tensors = _provable(tensors, report, Claim("rejects", dtype, scope, {"eps": 0.0}))
     rejects = [Claim("rejects", dtype, scope, {"eps": 0.0})] if "strangers" in tensors else []
@@ -142,7 +139,7 @@ def _separated(report: Report, scope: str) -> Claim | None:
     least = float(np.finfo(np.float64).tiny)
     claim = Claim("separated", "real", scope, {"r": LARGEST, "delta": least})
     first = report.judge(claim)
-    if first.outcome != "proved":
+    if first.outcome != "proved" or first.value == np.inf:  # infinite: there is one class, and nothing to separate
         return None
     r = first.size
     if first.value > least:  # on a line it shows the smallest gap at once

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -49,22 +49,34 @@ def allowed(model: Memory, answers: Array, tolerance: float | None) -> float:
     return most
 
 
-def proved(report: Report, claim: Claim, verdict: Verdict, wrong: Callable[[], str]) -> tuple[Claim, Verdict]:
-    """The claim with the error that was certain instead of the one that was allowed; or an error that says why not.
+def proved(report: Report, claims: Sequence[Claim], wrong: Callable[[], str]) -> list[tuple[Claim, Verdict]]:
+    """The claims with the error that was certain instead of the one that was allowed; an error where it is not.
 
     ``wrong`` names the first answer that the model, when it is asked, does not give; empty if it gives them all.
     """
-    if verdict.outcome == "proved":  # the same comparisons prove the smaller bound
-        return replace(claim, numbers={"eps": verdict.value}), verdict
-    if named := wrong():
+    found = [(claim, report.judge(claim)) for claim in claims]
+    for claim, verdict in found:
+        if verdict.outcome != "proved":
+            raise _unproved(report, claims, claim, verdict, wrong())
+    # The comparisons that proved the bound prove the largest error, which is not above it.
+    return [(replace(claim, numbers={"eps": verdict.value}), verdict) for claim, verdict in found]
+
+
+def _unproved(
+    report: Report, claims: Sequence[Claim], claim: Claim, verdict: Verdict, wrong: str
+) -> HypothesisError:
+    if wrong:
         needs, remedy = "the answers that the model gives", "Certify the data that it memorised."
-        raise HypothesisError("memorize", needs, f"the first wrong answer: {named}", remedy)
-    best = report.judge(replace(claim, numbers={"eps": LARGEST}))
-    could = f"; it can prove {at_most(best.value)}" if best.outcome == "proved" else ""
-    real = f"Pass tolerance={at_most(best.value)} if that is enough, or use" if could else "Use"
-    raise HypothesisError(
+        return HypothesisError("memorize", needs, f"the first wrong answer: {wrong}", remedy)
+    loose = [report.judge(replace(other, numbers={"eps": LARGEST})) for other in claims]
+    best = at_most(max(bound.value for bound in loose))
+    could = all(bound.outcome == "proved" for bound in loose)
+    remedy = 'Use readout="plateaus", or save without a certificate.'
+    if could and claim.numbers["eps"] != CLASSES:
+        remedy = f"Pass tolerance={best} if that is enough. {remedy}"
+    return HypothesisError(
         "memorize",
         f"answers that the checker can prove to within {claim.numbers['eps']:.3g} in {claim.arith}",
-        f"it says {verdict.outcome}: {verdict.why}{could}",
-        f'{"Use" if claim.numbers["eps"] == CLASSES else real} readout="plateaus", or save without a certificate.',
+        f"it says {verdict.outcome}: {verdict.why}{f'; it can prove {best}' if could else ''}",
+        remedy,
     )

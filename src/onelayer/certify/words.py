@@ -68,7 +68,8 @@ def in_one_sentence(claims: Sequence[Claim], names: Names | None, sequences: int
     gives = f"exactly the stored {answer}" if eps == 0 else f"the stored {answer} to within {at_most(eps)}"
     return (
         f"For all {answers:,} answers of the {sequences:,} sequences stored in data.safetensors{each}, {under}, "
-        f"the network gives {gives}, {where}; whether that is your file, `onelayer verify MODEL --data FILE` decides."
+        f"the network gives {gives}, {where}; whether that is your file, `onelayer verify MODEL --data FILE` "
+        "decides."
     )
 
 

@@ -215,10 +215,25 @@ def _classes(values: Array) -> tuple[tuple[Hashable, ...], Array]:
         unique, codes = np.unique(values, return_inverse=True)
         return tuple(unique.tolist()), codes.reshape(-1)
     index: dict[Hashable, int] = {}
+    names: list[Hashable] = []
     try:
-        codes = np.array([index.setdefault(value, len(index)) for value in values.tolist()])
+        for value in values.tolist():
+            if index.setdefault(_typed(value), len(names)) == len(names):
+                names.append(value)
+        places = {name: i for i, name in enumerate(names)}
     except TypeError as error:
         raise HypothesisError(
             "data", "hashable classes", f"an answer is not hashable ({error})", "Use strings, numbers or tuples."
         ) from None
-    return tuple(index), codes
+    for i, name in enumerate(names):
+        if places[name] != i:
+            found = f"{name!r:.40} and {names[places[name]]!r:.40} are equal to it"
+            remedy = "Write one of them as a word, or both alike."
+            raise HypothesisError("data", "classes that Python tells apart", found, remedy)
+    return tuple(names), np.array([index[_typed(value)] for value in values.tolist()])
+
+
+def _typed(value: Any) -> Hashable:
+    """Equal for classes of one type only: True is not 1, and 1 is not 1.0."""
+    value = value.item() if isinstance(value, np.generic) else value
+    return (tuple, *map(_typed, value)) if isinstance(value, tuple) else (type(value), value)

@@ -108,10 +108,9 @@ def _pad(X: Any, lengths: Any) -> tuple[Array, Any]:
     rows = [_row(row, i) for i, row in enumerate(X)]
     if not rows:
         raise HypothesisError("data", "at least one sequence", "the list of sequences is empty", "Give some data.")
-    if len({row.dtype.kind in "US" for row in rows}) > 1:
-        raise HypothesisError(
-            "data", "tokens of one type", "some sequences hold words and others numbers", "Write all of them alike."
-        )
+    if len({"word" if row.dtype.kind in "US" else row.dtype.kind == "b" for row in rows}) > 1:
+        found = "some sequences hold words or truth values and others numbers"
+        raise HypothesisError("data", "tokens of one type", found, "Write all of them alike.")
     for i, row in enumerate(rows):
         if row.ndim != rows[0].ndim or row.shape[1:] != rows[0].shape[1:]:
             raise HypothesisError(
@@ -157,6 +156,9 @@ def _row(row: Any, i: int) -> Array:
     if array.dtype.kind in "USi" and not isinstance(given, np.ndarray) and array.tolist() != list(given):
         kept = "mixes words and numbers" if array.dtype.kind == "U" else "holds what NumPy cannot keep as it is"
         raise HypothesisError("data", "tokens of one type", f"sequence {i} {kept}", "Write all of them alike.")
+    if array.ndim == 1 and array.dtype.kind != "b" and isinstance(given, list | tuple) and bool in map(type, given):
+        found = f"sequence {i} mixes truth values and numbers"  # NumPy would make them 0 and 1
+        raise HypothesisError("data", "tokens of one type", found, "Write all of them alike.")
     return array
 
 

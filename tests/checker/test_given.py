@@ -1,0 +1,298 @@
+"""A person's own data, in every form it comes in, against what is certified: only equal is VERIFIED."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import onelayer
+from attacks.meanings import ANSWERS, SEQUENCES
+from onelayer import HypothesisError, memorize, save
+from onelayer.certify.certificate import certify_data
+from onelayer.constructions.text import construct
+from onelayer.data.tokens import ByteTokens
+from onelayer.data.windows import read_windows
+from onelayer.ledger import Constant, Ledger
+from onelayer_checker import check
+
+WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=3)
+WHOLE = st.integers(-(2**40), 2**40)
+EIGHTHS = st.integers(-40, 40).map(lambda k: k / 8)
+TOKENS = {
+    "words": WORDS,
+    "whole numbers": WHOLE,
+    "truth values": st.booleans(),
+    "reals": EIGHTHS,
+    "vectors": st.lists(EIGHTHS, min_size=2, max_size=2),
+}
+NAMES = st.one_of(WORDS, WHOLE, st.none(), EIGHTHS.filter(lambda x: x % 1), st.tuples(WORDS, st.booleans()))
+ANSWER = {
+    "words": WORDS,
+    "whole numbers": WHOLE,
+    "truth values": st.booleans(),
+    "reals": st.floats(-1e6, 1e6).filter(lambda x: x == 0 or abs(x) > 1e-9),
+    "vectors": st.lists(st.floats(-1e3, 1e3, width=32).filter(lambda x: abs(x) > 1e-9), min_size=3, max_size=3),
+    "mixed": NAMES,
+}
+
+
+@st.composite
+def datasets(draw):
+    """Sequences that differ as multisets, equal tokens in one of them with equal answers; ragged or not."""
+    kind, token = draw(st.sampled_from(sorted(TOKENS.items())))
+    least = draw(st.integers(1, 3))
+    most = least if draw(st.booleans()) else least + 2
+    sequence = st.lists(token, min_size=least, max_size=most)
+    unlike = st.lists(sequence, min_size=1, max_size=6, unique_by=lambda row: json.dumps(sorted(row)))
+    X = draw(unlike)
+    answer = draw(st.sampled_from(sorted(ANSWER.items())))[1]
+    if draw(st.booleans()):
+        return kind, X, [draw(answer) for _ in X], "sequence"
+    said = [{json.dumps(x): draw(answer) for x in row} for row in X]
+    return kind, X, [[known[json.dumps(x)] for x in row] for known, row in zip(said, X, strict=True)], "token"
+
+
+def certified(folder: str, X, Y, scope) -> Path:
+    """The bundle; data that nobody can memorise, or that Python cannot tell apart, is not looked at."""
+    try:
+        model = memorize(X, Y, scope=scope)
+    except HypothesisError:
+        assume(False)
+    return save(Path(folder) / "m", model, data=(X, Y))
+
+
+def written(folder: str, X, Y, scope) -> Path:
+    path = Path(folder) / "data.jsonl"
+    field = "answers" if scope == "token" else "answer"
+    lines = [json.dumps({"tokens": x, field: y}, ensure_ascii=False) for x, y in zip(X, Y, strict=True)]
+    path.write_bytes("\n".join(lines).encode("utf-8", "surrogatepass"))
+    return path
+
+
+@settings(max_examples=80, deadline=None)
+@given(datasets(), st.data())
+def test_its_own_data_is_verified_and_other_data_is_not(dataset, data) -> None:
+    kind, X, Y, scope = dataset
+    with tempfile.TemporaryDirectory() as folder:
+        bundle = certified(folder, X, Y, scope)
+        assert check(bundle, data=(X, Y)).result == "VERIFIED"
+        assert check(bundle, data=written(folder, X, Y, scope)).result == "VERIFIED"
+        order = data.draw(st.permutations(range(len(X))))[: data.draw(st.integers(1, len(X)))]
+        some = ([X[i] for i in order], [Y[i] for i in order])
+        assert check(bundle, data=some).result == "VERIFIED"
+        # One answer, or one token, becomes another.
+        i = data.draw(st.integers(0, len(X) - 1))
+        k = data.draw(st.integers(0, len(X[i]) - 1))
+        if data.draw(st.booleans()):
+            row = Y[i] if scope == "token" else [Y[i]]
+            k = min(k, len(row) - 1)
+            other = [*row[:k], unlike(row[k]), *row[k + 1 :]]
+            changed = X, [*Y[:i], other if scope == "token" else other[0], *Y[i + 1 :]]
+            wanted = {"NOT VERIFIED"} if comparable(row[k], other[k]) else {"UNKNOWN", "NOT VERIFIED"}
+        else:
+            x = unlike(X[i][k]) if data.draw(st.booleans()) else data.draw(TOKENS[kind])
+            rounded = kind in ("reals", "vectors") and np.array_equal(np.float32(x), np.float32(X[i][k]))
+            assume(repr(x) != repr(X[i][k]) and not rounded)  # the network reads numbers of float32
+            other = [*X[i][:k], x, *X[i][k + 1 :]]
+            changed, wanted = ([*X[:i], other, *X[i + 1 :]], Y), {"UNKNOWN", "NOT VERIFIED"}
+            assume((repr(other), repr(Y[i])) not in {(repr(a), repr(b)) for a, b in zip(X, Y, strict=True)})
+        assert check(bundle, data=changed).result in wanted
+
+
+def unlike(value):
+    """Something else, near: of another type and equal, or one more."""
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, int):
+        return float(value) if value % 2 else value + 1
+    if isinstance(value, float):
+        return float(np.nextafter(value, np.inf)) if value % 2 else value + 1
+    if isinstance(value, list):
+        return [*value[:-1], unlike(value[-1])]
+    return (*value[:-1], int(value[-1])) if isinstance(value, tuple) else f"{value} "
+
+
+def comparable(one, other) -> bool:
+    """Reals are compared with reals; a number among words is a class that is not certified."""
+    return not isinstance(one, list) or all(type(a) is type(b) for a, b in zip(one, other, strict=True))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.binary(min_size=2, max_size=60) | st.text("ab \n", min_size=2, max_size=60).map(str.encode), st.data())
+def test_a_text_is_verified_and_another_is_not(text, data) -> None:
+    model = onelayer.memorize_text(text, context=data.draw(st.integers(1, 9)))
+    with tempfile.TemporaryDirectory() as folder:
+        bundle = save(Path(folder) / "m", model.memory, certificate=model.certify(text))
+        path = Path(folder) / "text.csv"  # its ending says nothing
+        path.write_bytes(text)
+        report = check(bundle, data=path, require=["memorizes float32 0"])
+        assert report.result == "VERIFIED", report.why
+        at, byte = data.draw(st.integers(0, len(text) - 1)), data.draw(st.integers(0, 255))
+        for other in (text[:at] + bytes([byte]) + text[at + 1 :], text[:at], text + bytes([byte])):
+            path.write_bytes(other)
+            assert check(bundle, data=path).result in (
+                {"VERIFIED"} if other == text else {"UNKNOWN", "NOT VERIFIED"}
+            )
+
+
+def test_byte_pairs_are_certified_as_the_bytes_they_stand_for(tmp_path) -> None:
+    pytest.importorskip("tokenizers", reason="an extra")
+    text = b"she sells sea shells by the sea shore; the shells she sells are sea shells " * 4
+    model = onelayer.memorize_text(text, context=5, tokenizer="bpe", vocabulary_size=270)
+    bundle = save(tmp_path / "m", model.memory, certificate=model.certify(text))
+    (tmp_path / "book").write_bytes(text)
+    assert check(bundle, data=tmp_path / "book").result == "VERIFIED"
+    assert onelayer.load_text(bundle).generate(text[:60], 5) == model.generate(text[:60], 5)
+    names = json.loads((bundle / "names.json").read_text())
+    assert [bytes.fromhex(piece) for piece in names["pieces"]] == [*map(model.tokens.piece, range(270)), b""]
+
+
+def test_a_network_that_says_what_does_not_follow_is_told_by_the_text(tmp_path) -> None:
+    """Windows and answers agree with the network; but they are not those of the text that the pieces spell."""
+    text, n = b"to be, or not to be, that is the question", 4
+    wanted = read_windows(ByteTokens().encode(text), n, 256)
+    lie = wanted.answers.copy()
+    lie[7] = lie[8]
+    windows = replace(wanted, answers=lie)
+    memory = construct(windows)
+    lines = (*memory.ledger.lines, Constant("alphabet", "0-255", "ids of the tokens that occur in the text"))
+    data = {
+        "stream": np.ascontiguousarray(windows.stream[:-1]),
+        "window": np.array([n]),
+        "answers": np.asarray(windows.distributions, np.float64),
+        "which": np.asarray(lie[windows.group], np.int64),
+    }
+    memory = replace(memory, ledger=Ledger(lines))
+    bundle = save(tmp_path / "m", memory, certificate=certify_data(memory, data))
+    (tmp_path / "text").write_bytes(text)
+    assert check(bundle).result == "VERIFIED"
+    report = check(bundle, data=tmp_path / "text")
+    assert report.result == "NOT VERIFIED"
+    assert report.why == "the data given: the certified answer before token 7 is not what follows there"
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory) -> Path:
+    data = (SEQUENCES, ANSWERS)
+    return save(tmp_path_factory.mktemp("given") / "m", memorize(*data), data=data)
+
+
+GOOD = json.dumps({"tokens": SEQUENCES[0], "answers": ANSWERS[0]})
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("", ""),
+        ("   \r", ""),
+        (json.dumps({"tokens": SEQUENCES[1], "answers": ANSWERS[1], "sequence": "a name"}), ""),
+        ("{", "line 2 is not JSON"),
+        ('{"tokens": ["bank"], "answers": [NaN]}', "line 2 is not JSON (NaN"),
+        (
+            '{"tokens": ["bank"], "tokens": ["bank"], "answers": ["x"]}',
+            "line 2 is not JSON (a field is there twice)",
+        ),
+        ("[" * 100_000, "line 2 is not JSON"),
+        ('["bank"]', "line 2 does not have exactly tokens and answers"),
+        ('{"tokens": ["bank"]}', "line 2 does not have exactly tokens and answers"),
+        ('{"tokens": ["bank"], "answer": "x"}', "line 2 does not have exactly tokens and answers"),
+        ('{"tokens": ["bank"], "answers": ["x"], "note": 1}', "line 2 does not have exactly tokens and answers"),
+        ('{"tokens": "bank", "answers": ["x"]}', "in a list"),
+        ('{"tokens": ["bank"], "answers": "x"}', "in a list"),
+        ('{"tokens": [], "answers": []}', "at least one token in each sequence"),
+        ('{"tokens": ["bank", "river"], "answers": ["x"]}', "an answer for each"),
+        ('{"tokens": ["bank"], "answers": ["x", "y"]}', "more answers than tokens"),
+        ('{"tokens": [{"a": 1}], "answers": ["x"]}', "sequence 1 is not among the certified ones"),
+        ('{"tokens": [null], "answers": ["x"]}', "sequence 1 is not among the certified ones"),
+        ('{"tokens": ["moon"], "answers": ["x"]}', "sequence 1 is not among the certified ones"),
+    ],
+)
+def test_lines_are_read_strictly(tmp_path, bundle, line, why) -> None:
+    path = tmp_path / "data.jsonl"
+    path.write_text(f"{GOOD}\n{line}\n")
+    report = check(bundle, data=path)
+    assert (report.result, report.gate) == (("UNKNOWN", "data") if why else ("VERIFIED", "")), report.why
+    assert why in report.why
+
+
+def test_files_that_cannot_be_read_are_no_verdict_on_the_folder(tmp_path, bundle) -> None:
+    (tmp_path / "latin.jsonl").write_bytes(b'{"tokens": ["caf\xe9"]}')
+    (tmp_path / "empty.jsonl").write_bytes(b"")
+    (tmp_path / "marked.jsonl").write_bytes(b"\xef\xbb\xbf" + GOOD.encode())
+    for name in ("latin.jsonl", "empty.jsonl", "nowhere.jsonl", "."):
+        report = check(bundle, data=tmp_path / name)
+        assert (report.result, report.gate) == ("UNKNOWN", "data")
+        assert "it cannot be compared" in report.why
+    assert check(bundle, data=tmp_path / "marked.jsonl").result == "VERIFIED"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        (SEQUENCES,),
+        (SEQUENCES, None),
+        (SEQUENCES, ANSWERS, [1] * 3),
+        (SEQUENCES, ANSWERS[:-1]),
+        (["ab"], [["x", "y"]]),
+        (np.array(["a", "b"]), ANSWERS),
+        (np.zeros((2, 2, 3)), [["x", "y"]] * 2),
+        ([], []),
+    ],
+)
+def test_arrays_that_do_not_fit_are_not_compared(bundle, data) -> None:
+    report = check(bundle, data=data)
+    assert (report.result, report.gate) == ("UNKNOWN", "data")
+
+
+def test_arrays_in_every_form(tmp_path) -> None:
+    rng = np.random.default_rng(3)
+    X, Y = rng.standard_normal((7, 4, 3)), rng.standard_normal((7, 4, 2)).astype(np.float32)
+    lengths = np.array([4, 1, 2, 4, 3, 3, 1])
+    folder = save(tmp_path / "m", memorize(X, Y, dtype="float32", lengths=lengths), data=(X, Y, lengths))
+    short = [x[:k] for x, k in zip(X, lengths, strict=True)], [y[:k] for y, k in zip(Y, lengths, strict=True)]
+    lists = [x.tolist() for x in short[0]], [y.tolist() for y in short[1]]
+    padded = np.where(np.arange(4)[:, None] < lengths[:, None, None], X, np.nan)
+    same = [(X, Y, lengths), short, lists, (padded, Y, lengths), (X.astype(np.float32), Y, lengths), (short[0], Y)]
+    assert [check(folder, data=data).result for data in same] == ["VERIFIED"] * len(same)
+    assert check(folder, data=(X, Y)).result == "UNKNOWN"  # longer than the certified ones
+    assert check(folder, data=(X * 1e39, Y, lengths)).result == "UNKNOWN"  # infinite in float32
+    nearly = Y.astype(np.float64)
+    nearly[3, 1, 1] = np.nextafter(nearly[3, 1, 1], 9)
+    report = check(folder, data=(X, nearly, lengths))
+    assert report.result == "NOT VERIFIED"
+    assert "sequence 3, token 1 has the answer" in report.why
+    nearly[3, 3, 1], nearly[3, 1, 1], nearly[1, 1] = 5, Y[3, 1, 1], 7  # the last is padding
+    assert "sequence 3, token 3" in check(folder, data=(X, nearly, lengths)).why
+
+
+def test_numbers_are_held_exactly_or_not_compared(tmp_path) -> None:
+    X, Y = np.array([[[2.0**53]], [[0.5]]]), np.array([2.0**53, 1.0])
+    folder = save(tmp_path / "m", memorize(X, Y, dtype="float64"), data=(X, Y))
+    assert check(folder, data=([[[2**53]], [[0.5]]], [2**53, 1])).result == "VERIFIED"
+    for data in (
+        ([[[2**53 + 1]], [[0.5]]], [2**53, 1]),
+        (X, [2**53 + 1, 1]),
+        (X, np.array([2**53 + 1, 1])),
+        (X, ["1", "2"]),
+        (X, [True, 1.0]),
+        (X, [10**400, 1]),
+        (X.astype(np.longdouble), Y),
+        ([[[2.0**53, 1.0]], [[0.5]]], Y),
+    ):
+        assert check(folder, data=data).result == "UNKNOWN"
+
+
+def test_zero_is_zero_and_copies_may_have_two_answers(tmp_path) -> None:
+    """Within eps of each other, two answers of one sequence are both certified."""
+    X, Y = np.array([[[0.0]], [[1.0]], [[0.0]]]), np.array([[0.5], [2.0], [0.5 + 2**-30]])
+    model = memorize(X[:2], Y[:2])
+    folder = save(tmp_path / "m", model, data=(X, Y), tolerance=0.1)
+    assert check(folder, data=(-X[[2, 1, 0]] * [[[1]], [[-1]], [[1]]], Y[[2, 1, 0]])).result == "VERIFIED"
+    assert check(folder, data=(X, Y + 2**-40)).result == "NOT VERIFIED"
