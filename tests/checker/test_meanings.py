@@ -237,3 +237,17 @@ def test_the_command_line_of_the_checker(tmp_path, facts, folder) -> None:
     code, lines = run("--data", tmp_path / "nowhere.jsonl")
     assert (code, lines[-1]) == (2, "UNKNOWN")
     assert run("--require", "memorises") == (64, [])
+
+
+def test_names_without_room_in_a_certificate_are_refused_before_it_is_written(
+    tmp_path, monkeypatch, honest
+) -> None:
+    from onelayer_checker.core import files
+
+    size = len(json.dumps(honest.names).encode())
+    monkeypatch.setattr(files, "MOST_NAMES", size - 1)
+    assert check(honest.copy().write(tmp_path / "large")).gate == "size"
+    monkeypatch.setattr(sys.modules[names_of.__module__], "MOST", size - 1)
+    with pytest.raises(HypothesisError, match="names of at most"):
+        save(tmp_path / "m", memorize(*DATA), data=DATA)
+    assert save(tmp_path / "m", memorize(*DATA)).is_dir()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from onelayer import load
-from onelayer.data.tables import example, read_table
+from onelayer.data.tables import example, read_table, write_answers
 
 
 def run(*arguments, ok: int = 0, **environment) -> subprocess.CompletedProcess[str]:
@@ -91,6 +92,55 @@ def test_verify_explains_and_refuses(model, tmp_path) -> None:
     assert "the answer at every stored token is exactly the stored one" in run("explain", model).stdout
     assert "cannot be read" in run("verify", tmp_path, ok=3).stdout
     assert "a certified bundle at" in run("explain", tmp_path, ok=2).stderr
+
+
+def test_verify_holds_a_model_against_the_data(model, tmp_path) -> None:
+    facts = example("company")
+    said = run("verify", model, "--data", facts, "--require", "memorizes float32", "--require", "separated").stdout
+    assert said.splitlines()[-2:] == [
+        "note: the data given: all 32 sequences are certified with these answers",
+        "VERIFIED",
+    ]
+    run("predict", model, facts, "--out", tmp_path / "answers.csv")
+    said = run("verify", model, "--data", tmp_path / "answers.csv").stdout
+    assert "note: answers.csv was read by onelayer, and its arrays were handed to the checker" in said
+    changed = tmp_path / "changed.jsonl"
+    changed.write_text(facts.read_text().replace('"shore"', '"sand"', 1))
+    for file in (changed, tmp_path / "changed.parquet"):
+        if file != changed:
+            table = read_table(changed)
+            write_answers(file, table, table.Y)
+        said = json.loads(run("verify", model, "--data", file, "--json", ok=1).stdout)
+        assert (said["result"], said["gate"]) == ("NOT VERIFIED", "data")
+        assert "'shore' is certified" in said["why"]
+    assert "required and not proved: robust" in run("verify", model, "--require", "robust", ok=2).stdout
+    assert "Correct --require." in run("verify", model, "--require", "memorises", ok=2).stderr
+    np.savez(tmp_path / "no_answers.npz", X=np.array([["a"]]))
+    assert "there are none" in run("verify", model, "--data", tmp_path / "no_answers.npz", ok=2).stderr
+
+
+def test_a_page_says_what_the_verdict_is_about(model, tmp_path) -> None:
+    run("report", model, "--out", tmp_path / "page.html")
+    assert (
+        "about the 32 sequences stored in the folder, with 63 tokens and 84 classes"
+        in (tmp_path / "page.html").read_text()
+    )
+
+
+def test_what_cannot_be_proved_is_written_without_a_certificate_and_said(tmp_path) -> None:
+    rng = np.random.default_rng(1)
+    np.savez(tmp_path / "d.npz", X=rng.standard_normal((9, 2, 2)), Y=rng.standard_normal((9, 2)))
+    asked = ("memorize", tmp_path / "d.npz", "--readout", "triangular", "--out")
+    said = run(*asked, tmp_path / "a").stdout
+    assert "18 of 18 answers reproduced" in said
+    enough = re.search(r"Not certified: .* Pass --tolerance (\S+) if that is enough", said)
+    assert enough
+    assert not (tmp_path / "a" / "certificate.json").exists()
+    assert "it can prove" in json.loads(run(*asked, tmp_path / "b", "--json").stdout)["not_certified"]
+    assert "it can prove" in run(*asked, tmp_path / "c", "--certificate", ok=2).stderr
+    run(*asked, tmp_path / "d", "--tolerance", enough[1])
+    assert "the answers spread over" in run("verify", tmp_path / "d", "--data", tmp_path / "d.npz").stdout
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "d", "d.npz"]
 
 
 def test_plan_says_what_it_takes_or_why_not(tmp_path) -> None:

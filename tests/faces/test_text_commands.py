@@ -47,6 +47,14 @@ def test_a_passage_is_recited(folder) -> None:
     assert run("recite", folder / "model", "--prompt", prompt, "--length", 3).stdout == TEXT[500:503]
 
 
+def test_a_model_is_held_against_the_text(folder, tmp_path) -> None:
+    said = run("verify", folder / "model", "--data", folder / "passage.txt").stdout.decode()
+    assert f"all {len(TEXT):,} windows are certified with what follows them" in said
+    (tmp_path / "other.csv").write_bytes(TEXT[:100] + b"?" + TEXT[101:])
+    said = run("verify", folder / "model", "--data", tmp_path / "other.csv", ok=1).stdout.decode()
+    assert f"byte 100 is 63; in the certified text it is {TEXT[100]}" in said
+
+
 def test_a_short_prompt_is_the_beginning(folder) -> None:
     done = run("recite", folder / "model", "--prompt", TEXT[:4].decode(), "--length", 20)
     assert done.stdout == TEXT[4:24]

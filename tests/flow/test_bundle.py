@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -10,8 +11,9 @@ import textwrap
 
 import numpy as np
 import pytest
+from safetensors.numpy import save as save_tensors
 
-from onelayer import HypothesisError, load, memorize, save
+from onelayer import HypothesisError, load, memorize, memorize_text, save
 
 rng = np.random.default_rng(8)
 X = rng.standard_normal((20, 5, 3))
@@ -65,6 +67,9 @@ def flip(path, position: int) -> None:
         (lambda b: (b / "model.json").write_text("[]"), "truncated or edited"),
         (lambda b: (b / "model.json").unlink(), "there is no"),
         (lambda b: (b / "model.safetensors").unlink(), "there is no"),
+        (lambda b: (b / "names.json").unlink(), "there is no"),
+        (lambda b: flip(b / "names.json", -3), "names.json does not have the digest"),
+        (lambda b: (b / "names.json").write_text(""), "names.json does not have the digest"),
         (lambda b: edit(b, "format", "onelayer-bundle/0"), "it has the format 'onelayer-bundle/0'"),
         (lambda b: edit(b, "channels", ["x"]), "was edited after it was saved"),
     ],
@@ -105,6 +110,67 @@ def test_a_mixture_of_two_bundles_is_refused(bundle, tmp_path) -> None:
     (bundle / "model.safetensors").write_bytes((other / "model.safetensors").read_bytes())
     with pytest.raises(HypothesisError, match="does not have the digest"):
         load(bundle)
+
+
+def as_version_1(bundle, model) -> None:
+    """The folder as it was before names had a file: they were part of the description."""
+    form, description = model.form, json.loads((bundle / "model.json").read_text())
+    names = json.loads((bundle / "names.json").read_text())
+    for gone in ("names_sha256", "weights_sha256"):
+        del description[gone]
+    description |= {
+        "format": "onelayer-bundle/1",
+        "attention": {"kind": model.transformer.attention.kind, "causal": names["causal"]},
+        "vocabulary": names["tokens"],
+        "answers": {
+            "scope": names["scope"],
+            "classes": names["answers"],
+            "components": form.components,
+            "ragged": form.ragged,
+        },
+    }
+    put_together(bundle, model, description)
+    (bundle / "names.json").unlink()
+
+
+def put_together(bundle, model, description) -> None:
+    """Weights and description with the digests of each other."""
+    canonical = json.dumps(description, sort_keys=True, separators=(",", ":"))
+    digest = hashlib.sha256(canonical.encode()).hexdigest()
+    tensors = {name: np.ascontiguousarray(a) for name, a in model.transformer.tensors()}
+    weights = save_tensors(tensors, metadata={"description_sha256": digest})
+    (bundle / "model.safetensors").write_bytes(weights)
+    whole = description | {"weights_sha256": hashlib.sha256(weights).hexdigest()}
+    (bundle / "model.json").write_text(json.dumps(whole))
+
+
+@pytest.mark.parametrize("name", models())
+def test_bundles_of_version_1_are_read(tmp_path, name) -> None:
+    model = models()[name]
+    as_version_1(save(tmp_path / "m", model), model)
+    again = load(tmp_path / "m")
+    assert (again.form, again.vocabulary, again.ledger) == (model.form, model.vocabulary, model.ledger)
+    edit(tmp_path / "m", "channels", ["x"])
+    with pytest.raises(HypothesisError, match="was edited after it was saved"):
+        load(tmp_path / "m")
+
+
+def test_names_that_do_not_fit_the_weights_are_refused(tmp_path) -> None:
+    """Even where every digest is right: positions, and the bytes of a text's tokens, are said in one place only."""
+    text = memorize_text(b"to be, or not to be", context=4).memory
+    for model, field, value in (
+        (memorize(X, rng.integers(0, 9, (20, 5))), "positions", True),
+        (memorize(X, rng.integers(0, 9, (20, 5))), "pieces", [""]),
+        (text, "pieces", [*(f"{i:02x}" for i in range(255, -1, -1)), ""]),
+    ):
+        folder = save(tmp_path / "m", model)
+        named = json.dumps(json.loads((folder / "names.json").read_text()) | {field: value}).encode()
+        (folder / "names.json").write_bytes(named)
+        description = json.loads((folder / "model.json").read_text())
+        del description["weights_sha256"]
+        put_together(folder, model, description | {"names_sha256": hashlib.sha256(named).hexdigest()})
+        with pytest.raises(HypothesisError, match=r"names\.json does not fit the weights"):
+            load(folder)
 
 
 def test_overwriting_is_a_choice(bundle, tmp_path) -> None:

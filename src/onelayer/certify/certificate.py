@@ -15,7 +15,7 @@ from safetensors.numpy import save as save_tensors
 
 from onelayer.certify.folder import CERTIFICATE, DATA, MODEL
 from onelayer.certify.names import FILE as NAMES
-from onelayer.certify.names import Names, names_of, to_bytes
+from onelayer.certify.names import Names, certifiable, names_of, to_bytes
 from onelayer.certify.tolerance import allowed, proved
 from onelayer.data.answers import Answers, read_answers
 from onelayer.data.sequences import Sequences
@@ -110,7 +110,7 @@ def certify_data(
     wrong: Callable[[], str] = lambda: "",
 ) -> Certificate:
     """The same for data as the checker reads it: tokens or the windows of a stream, and rows of answers."""
-    scope, dtype, names = model.form.scope, str(model.transformer.dtype), names_of(model)
+    scope, dtype, names = model.form.scope, str(model.transformer.dtype), certifiable(names_of(model))
     most = {"eps": allowed(model, tensors["answers"], tolerance)}
     exactly = [Claim("memorizes", arith, scope, {"eps": 0.0}).to_json() for arith in ("real", dtype)]
     report = judged(model.transformer, tensors, names, exactly, progress, [])

@@ -52,6 +52,14 @@ def to_bytes(names: Names) -> bytes:
     return json.dumps(names, allow_nan=False).encode()
 
 
+def certifiable(names: Names) -> Names:
+    """The same names; an error if a certificate has no room for them."""
+    if (size := len(to_bytes(names))) > MOST:
+        needs, found = f"names of at most {MOST:,} bytes in a certificate", f"they take {size:,}"
+        raise HypothesisError("data", needs, found, "Use shorter names, or save without a certificate.")
+    return names
+
+
 def tokens_of(ledger: Mapping[str, Any]) -> Tokens | None:
     """How a model of a text writes it in tokens; None if it is no such model."""
     if not {"context", "start_token", "alphabet"} <= set(ledger):
