@@ -55,7 +55,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Report:
-    """What the checker says of a folder: section 6 of the specification."""
+    """What the checker says of a folder: section 7 of the specification."""
 
     result: str
     claims: tuple[Judged, ...] = ()

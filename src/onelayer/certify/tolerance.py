@@ -54,12 +54,13 @@ def proved(report: Report, claims: Sequence[Claim], wrong: Callable[[], str]) ->
 
     ``wrong`` names the first answer that the model, when it is asked, does not give; empty if it gives them all.
     """
-    found = [(claim, report.judge(claim)) for claim in claims]
-    for claim, verdict in found:
+    found = {}
+    for claim in sorted(claims, key=lambda claim: claim.arith == "real"):  # which others may imply
+        found[claim.arith] = verdict = report.judge(claim)
         if verdict.outcome != "proved":
             raise _unproved(report, claims, claim, verdict, wrong())
     # The comparisons that proved the bound prove the largest error, which is not above it.
-    return [(replace(claim, numbers={"eps": verdict.value}), verdict) for claim, verdict in found]
+    return [(replace(claim, numbers={"eps": found[claim.arith].value}), found[claim.arith]) for claim in claims]
 
 
 def _unproved(

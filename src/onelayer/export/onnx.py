@@ -52,7 +52,7 @@ def to_onnx(model: Memory | Transformer, path: str | os.PathLike[str]) -> Path:
 
 
 def build(model: Transformer) -> onnx.ModelProto:
-    """The graph `one-layer/1` of docs/certificate-v1.md as an ONNX model."""
+    """The graph `one-layer/1` of docs/certificate-v2.md as an ONNX model."""
     dtype = helper.np_dtype_to_tensor_dtype(model.dtype)
     ids = model.vocabulary_size is not None
     tokens = (

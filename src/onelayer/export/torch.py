@@ -1,6 +1,6 @@
 """A model as a plain PyTorch module: the same weights bit for bit, the same operations, ready for further training.
 
-Nothing is folded, and a bias is added after a sum where the graph `one-layer/1` of docs/certificate-v1.md says so:
+Nothing is folded, and a bias is added after a sum where the graph `one-layer/1` of docs/certificate-v2.md says so:
 on a CPU, with PyTorch's default settings, the module stays within the profile `ieee-any-order/1`.
 
     net, asked = to_torch(model), model.read(X)

@@ -1,6 +1,6 @@
 """Balls that contain every value an arithmetic may produce.
 
-A ball (m, r) over an arithmetic A contains every value A allows (docs/certificate-v1.md, section 4), for every
+A ball (m, r) over an arithmetic A contains every value A allows (docs/certificate-v2.md, section 4), for every
 choice of points in the operands' balls. Midpoints are float64 results; radii are float64 upper bounds that also
 cover the rounding of the midpoints. Trusted: IEEE binary64 + - * / with round to nearest, matrix products evaluated
 as sums of products in any order, comparisons, sorting. No mathematical library is: exp is written out below.
