@@ -74,7 +74,7 @@ def recall(model: Memory, X: Any, Y: Any, lengths: Any = None) -> Recall:
         at = int(np.argmin(right))
         i, k = (at, None) if model.form.scope != "token" else sequences.place(at)
         first = f"sequence {i}" if k is None else f"sequence {i}, token {k} ({sequences.show(i, k)})"
-        first += f" is answered {_shown(given[at], model.form)}, not {_shown(wanted.rows[at], wanted.form)}"
+        first += _difference(given[at], wanted.rows[at], model.form, wanted.form)
     return Recall(int(right.sum()), len(right), change, first)
 
 
@@ -89,9 +89,17 @@ def refuse_other_kind(known: AnswerForm, given: AnswerForm) -> None:
         )
 
 
+def _difference(given: Any, wanted: Any, of_model: AnswerForm, of_data: AnswerForm) -> str:
+    """What is answered and what was wanted; of long vectors, in the component that differs most."""
+    if of_model.classes is None and len(given) > 4:
+        c = int(np.argmax(np.abs(given - wanted)))
+        return f", component {c} is answered {float(given[c]):.9g}, not {float(wanted[c]):.9g}"
+    return f" is answered {_shown(given, of_model)}, not {_shown(wanted, of_data)}"
+
+
 def _shown(row: Any, form: AnswerForm) -> str:
     if form.classes is None:
-        return ", ".join(f"{float(x):.9g}" for x in row[:4]) + (", ..." if len(row) > 4 else "")
+        return ", ".join(f"{float(x):.9g}" for x in row)
     number = int(np.clip(np.rint(row[0]), 0, len(form.classes) - 1))
     return f"{form.classes[number]!r:.60}"
 

@@ -129,11 +129,10 @@ class Network:
 
     def weighed(self, stream: Stream, lengths: Array, visible: Array | bool, last: bool) -> Ball:
         """Averages [N, head, query, s] of the values, some queries at a time."""
-        A, (q, k, v) = stream.A, (stream.heads(name) for name in "QKV")
+        A, q, keys, v = stream.A, stream.heads("Q"), stream.keys(), stream.heads("V")
         if last:
             q = q[np.arange(len(lengths)), :, lengths - 1][:, :, None]
-        keys = Ball(k.m.swapaxes(2, 3), k.r.swapaxes(2, 3))
-        step = max(1, QUERIES * BLOCK // (k.m.shape[0] * k.m.shape[1] * k.m.shape[2]))
+        step = max(1, QUERIES * BLOCK // (v.m.shape[0] * v.m.shape[1] * v.m.shape[2]))
         found = []
         for a in range(0, q.m.shape[2], step):
             seen = np.asarray(visible)
@@ -196,6 +195,11 @@ class Stream:
         """Queries, keys or values [N, head, token, s]."""
         ball, (H, _, s) = self.get(name), self.network.tensors["attention.W_Q"].shape
         return Ball(*(a.reshape(*a.shape[:2], H, s).swapaxes(1, 2) for a in (ball.m, ball.r)))
+
+    def keys(self) -> Ball:
+        """Keys [N, head, s, token]."""
+        k = self.heads("K")
+        return Ball(k.m.swapaxes(2, 3), k.r.swapaxes(2, 3))
 
     def at_ends(self, lengths: Array) -> Ball:
         """h at the last token of every sequence, [N, width]."""

@@ -15,7 +15,7 @@ from itertools import permutations
 
 import numpy as np
 
-from onelayer_checker.core.balls import TINY, UP, Arithmetic, Array, Ball, dot, gamma
+from onelayer_checker.core.balls import TINY, UP, Arithmetic, Array, dot, gamma
 from onelayer_checker.core.graph import Network, Stream
 from onelayer_checker.core.layers import Layer
 from onelayer_checker.functions.targets import Program, enclose
@@ -125,8 +125,7 @@ def gather(network: Network, n: int, d: int, hats: Hats, largest: float, A: Arit
     if source is None:
         return None
     stream = Stream(network, network.embed(np.zeros((1, n, d)), 0.0, A).reshape(1, n, -1), A)
-    q, k = (stream.heads(name) for name in "QK")
-    logits = dot(q, Ball(k.m.swapaxes(2, 3), k.r.swapaxes(2, 3)), A)
+    logits = dot(stream.heads("Q"), stream.keys(), A)
     at = logits.m[0].argmax(axis=-1)  # [head, query]
     chosen = np.arange(n) == at[..., None]
     apart = np.where(chosen, logits.low[0], np.inf).min(-1) - np.where(chosen, -np.inf, logits.high[0]).max(-1)
