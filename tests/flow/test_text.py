@@ -390,7 +390,7 @@ def test_answers_at_the_last_token(monkeypatch) -> None:
     wrong = wanted[:50].astype(np.float64)
     wrong[7] = np.roll(wrong[7], 1)
     first = recall(memory, windows[:50], wrong).first_wrong
-    assert re.fullmatch(r"sequence 7, component \d+ is answered (0|1), not (0|1)", first), first
+    assert re.fullmatch(r"sequence 7, component \d+ is answered \S+, not \S+", first), first
 
 
 def test_ranges_of_ids() -> None:
