@@ -69,8 +69,20 @@ def everywhere(model: Tensors, dtype: str, arith: str, target: Any, high: float,
 
 
 def false_claims() -> Iterator[Counterexample]:
-    for make in (_means, _read, _cancelling, _hats):
+    for make in (_undefined, _means, _read, _cancelling, _hats):
         yield from make()
+
+
+def _undefined() -> Iterator[Counterexample]:
+    """Targets that have no value somewhere between the cells."""
+    names = {"a pole between the cells": "div", "a root of negative numbers between the cells": "sqrt"}
+    for name, op in names.items():
+        lines = [["x", 0, 0], ["const", (1.0).hex()], ["div", 1, 0] if op == "div" else ["abs", 0]]
+        lines += [["const", (-0.25).hex()], ["add", 2, 3], ["sqrt", 4]] if op == "sqrt" else []
+        target = constant(0) | {"lines": lines, "outputs": [len(lines) - 1]}
+        claim = about("sup_error", "real", target, bound=3, radius=0.25, low=-1, high=1, measure=0.5)
+        b = bundle("float64", COPY | SILENT, [[[-0.75]], [[0.75]]], [0, 0], claim)
+        yield Counterexample(name, "at 0 there is no such number; a target must be defined on the whole box", b)
 
 
 def _means() -> Iterator[Counterexample]:

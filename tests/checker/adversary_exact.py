@@ -208,7 +208,7 @@ def check_maps(m, name: str) -> Counter:
 
 
 def check_sums(m, name: str) -> Counter:
-    """add, add_numbers, exact_rows and relu."""
+    """add, add_numbers, sums of chosen rows, and relu."""
     rng = np.random.default_rng([22, len(name)])
     A, edges, seen = m.balls.ARITHMETICS[name], Edges(name, rng), Seen(name, rng)
     for _ in range(4 * ROUNDS):
@@ -222,11 +222,12 @@ def check_sums(m, name: str) -> Counter:
             rows = [
                 edges.array(1, 1, sparse=0.4, kind=str(rng.choice(["whole", "power", "mixed"]))) for _ in range(3)
             ]
-            value, size = sum(float(row[0, 0]) for row in rows), sum(abs(float(row[0, 0])) for row in rows)
-            exactly = m.exactness.exact_rows(rows, [], A)[0, 0] and size < A.big  # the caller looks for overflow
-            seen.same("exact_rows", exactly, value, [], [float(row[0, 0]) for row in rows])
-            marked = m.exactness.exact_rows(rows, [np.ones((1, 1), bool)], A)
-            assert not marked.any()
+            nothing, none = m.balls.exact(np.zeros((1, 0))), np.zeros((0, 1))
+            chosen = m.parts.added([(row, np.abs(row), True) for row in rows[:2]], nothing, none, rows[2][0], A)
+            seen.same("added rows", chosen.r[0, 0] == 0, chosen.m[0, 0], [], [float(row[0, 0]) for row in rows])
+            many = m.parts.added([(rows[0], np.abs(rows[0]) + 1, False)], nothing, none, rows[2][0], A)
+            if rows[0] != np.rint(rows[0]):  # a row of many terms is exact only among whole numbers
+                assert many.r[0, 0] > 0
             normal = np.where(np.abs(x) >= 4 * (A.tiny + 2.0**-1022), x, 0.0)  # as an exact result is
             radius = np.abs(normal) * rng.choice([0.0, 0.5, 1.0, 1.5])
             positive = m.balls.relu(m.balls.Ball(normal, radius))
@@ -238,15 +239,17 @@ def check_sums(m, name: str) -> Counter:
 
 
 def check_products(m, name: str) -> Counter:
-    """exact_product, dot, softmax and around."""
+    """Products with carried numbers, dot, softmax and around."""
     rng = np.random.default_rng([23, len(name)])
     A, edges, seen = m.balls.ARITHMETICS[name], Edges(name, rng), Seen(name, rng)
     for _ in range(4 * ROUNDS):
         kinds = rng.choice(["power", "whole", "mixed"], 2)
         x, w = edges.array(1, 1, sparse=0.1, kind=kinds[0]), edges.array(1, sparse=0.1, kind=kinds[1])
         with np.errstate(all="ignore"):
-            exactly = m.exactness.exact_product(m.balls.exact(x), w, A)[0, 0] and abs(x[0, 0] * w[0]) < A.big
-            seen.same("exact_product", bool(exactly), x[0, 0] * w[0], [(x[0, 0], w[0])], [])
+            carried = m.parts.added([], m.balls.exact(x), w[None], np.zeros(1), A)
+            seen.same("added products", carried.r[0, 0] == 0, carried.m[0, 0], [(x[0, 0], w[0])], [])
+            unknown = m.balls.Ball(x, np.abs(x) * 2.0**-20 + 2.0**-1000)
+            assert w[0] == 0 or m.parts.added([], unknown, w[None], np.zeros(1), A).r[0, 0] > 0
             k = int(rng.integers(1, 4))
             p, v = edges.array(1, k, sparse=0.6), edges.array(k, 1, sparse=0.6)
             spread = [np.abs(a) * 2.0**-10 * rng.integers(0, 2) for a in (p, v)]

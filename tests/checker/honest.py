@@ -18,15 +18,15 @@ from onelayer_checker.core.files import Malformed
 from onelayer_checker.core.graph import build
 from onelayer_checker.core.judge import Judge
 from onelayer_checker.core.samples import read_data
+from onelayer_checker.functions import branch, hats
 from onelayer_checker.functions import cells as functions
-from onelayer_checker.functions import hats
 from onelayer_checker.search.stack import accelerate
 from tests.checker import dense, mutants
 
 SOURCES = {name: Path(module.__file__).read_text() for name, module in (("hats", hats), ("cells", functions))}
 FINEST = "BLOCK, MOST, FINEST = 1 << 14, 1 << 22, 1 << 8"
 #: Instead of branch and bound, which would look long at what is not hats.
-NO_SEARCH = types.SimpleNamespace(judge=lambda *_: ("undecided", "not hats", np.inf))
+NO_SEARCH = types.SimpleNamespace(judge=lambda *_: ("undecided", "not hats", np.inf), halves=branch.halves)
 #: (target, d, tolerance, construction, dtype)
 MODELS = {
     "cells": ("x - mean(y)", 1, 0.3, "quantise", "float32"),

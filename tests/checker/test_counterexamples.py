@@ -41,6 +41,11 @@ BIAS = ("core/balls.py", " | present & (absb - rb < 2 * A.tiny)", "")
 LOW = ("search/steps.py", "(low > 0) & (low < A.tiny)", "low > np.inf")
 #: Without this, the dense evaluation would notice.
 NOT_COMPARED = ("core/judge.py", "    judge.compare_ways(samples, claim.A)\n", "")
+DEFINED = (
+    "functions/cells.py",
+    "if isinstance(target, Program) and (where := open_box",
+    "if (where := False and open_box",
+)
 SIZE = (
     "functions/hats.py",
     "size = (float(np.abs(W).max()) * H + float(np.abs(b).max())) * UP",
@@ -122,6 +127,8 @@ MUTANTS = {
     ],
     "a radius below all floats": [("core/balls.py", "        small |= (x.r > 0)", "        small |= (x.r < 0)")],
     "units that overflow": [("search/cells.py", "self.largest, self.units, A)", "self.largest, 1, A)")],
+    "a pole between the cells": [DEFINED],
+    "a root of negative numbers between the cells": [DEFINED],
     "powers below all floats": [("functions/cells.py", "    x = np.maximum(x, 2.0 ** -(FAINT // p))\n", "")],
     "overflow between cells": [("functions/cells.py", "claim.A.u > 0 and overflows(", "False and overflows(")],
     "cells that are not stored": [("functions/cells.py", "if count == len(centres) ** (n * d):", "if True:")],

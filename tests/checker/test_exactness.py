@@ -8,27 +8,29 @@ from types import SimpleNamespace
 import pytest
 
 from onelayer_checker.core import balls, exactness, layers
+from onelayer_checker.search import parts
 from tests.checker import adversary_exact, mutants
 
-MODULES = SimpleNamespace(balls=balls, exactness=exactness, layers=layers)
+MODULES = SimpleNamespace(balls=balls, exactness=exactness, layers=layers, parts=parts)
 SOURCES = {name: Path(module.__file__).read_text() for name, module in vars(MODULES).items()}
 CHECKS = {check.__name__.removeprefix("check_"): check for check in adversary_exact.CHECKS}
 #: How often each function must have said so for its cases to count, of about a thousand.
 ENOUGH = 150
 FUNCTIONS = {
     "maps": {"linear", "linear, a stream", "exact_products", "whole_products", "Layer.apply"},
-    "sums": {"add", "add_numbers", "exact_rows", "relu"},
-    "products": {"exact_product", "dot", "softmax", "around"},
+    "sums": {"add", "add_numbers", "added rows", "relu"},
+    "products": {"added products", "dot", "softmax", "around"},
     "sizes": {"sums_fit"},
 }
 #: (check that must notice, module, what is broken, the code, what replaces it)
 MUTANTS = [
-    ("products", "exactness", "a subnormal weight is exact", " & _normal(np.abs(w), A)", ""),
-    ("products", "exactness", "a subnormal operand is exact", " & _normal(np.abs(x.m), A)", ""),
-    ("products", "exactness", "a subnormal product is exact", " & _normal(np.abs(x.m * w), A)", ""),
-    ("products", "exactness", "any factor is exact", "power = is_power(w)", "power = (w != 0)"),
-    ("products", "exactness", "whole products of any size", "& sums_fit(np.abs(x.m * w), A)", ""),
-    ("maps", "exactness", "a subnormal bias", "((b == 0) | _normal(np.abs(b), A)) & ", ""),
+    ("products", "parts", "a subnormal weight is exact", " & normal(W, A)", ""),
+    ("products", "parts", "a subnormal operand is exact", "normal(x.m, A)[:, :, None] & ", ""),
+    ("products", "parts", "a subnormal product is exact", " & normal(terms, A)", ""),
+    ("products", "parts", "any factor is exact", "is_power(np.ascontiguousarray(W)) |", "(W != 0) |"),
+    ("products", "parts", "whole products of any size", "fits = sums_fit(S, A)", "fits = S < np.inf"),
+    ("products", "parts", "an unknown number is exact", "kept = point & solid", "kept = solid"),
+    ("maps", "exactness", "a subnormal bias", "((b == 0) | normal(b, A)) & ", ""),
     ("maps", "exactness", "subnormal terms", "_count(~point | faint, used) == 0", "_count(~point, used) == 0"),
     ("maps", "exactness", "unknown terms", "_count(~point | faint, used) == 0", "_count(faint, used) == 0"),
     ("maps", "exactness", "products that round", "one = (terms <= 1) & (rounds == 0)", "one = terms <= 1"),
@@ -54,11 +56,14 @@ MUTANTS = [
     ("maps", "exactness", "whole: halves", "if x.r.any() or (x.m != np.rint(x.m)).any():", "if x.r.any():"),
     ("sums", "exactness", "halves are added", " & (y == np.rint(y))", ""),
     ("sums", "exactness", "sums of any size", " & sums_fit(np.abs(x.m) + np.abs(y), A)", ""),
-    ("sums", "exactness", "subnormal rows", "fits = fits & ((row == 0) | _normal(np.abs(row), A))", "pass"),
-    ("sums", "exactness", "two rows", "fits & ((terms <= 1)", "fits & ((terms <= 2)"),
-    ("sums", "exactness", "rows of halves", "whole = whole & (row == np.rint(row))", "pass"),
-    ("sums", "exactness", "rows of any size", "(whole & sums_fit(size, A))", "whole"),
-    ("sums", "exactness", "an inexact row counts for nothing", "        fits = fits & ~row\n", "        pass\n"),
+    ("sums", "parts", "subnormal rows", "one = one & ((size == 0) | normal(value, A))", "pass"),
+    ("sums", "parts", "a subnormal bias of rows", " & ((b == 0) | normal(b, A))", ""),
+    ("sums", "parts", "two rows", "one & (count <= 1)", "one & (count <= 2)"),
+    ("sums", "parts", "rows of halves", "every = every & (value == np.rint(value))", "pass"),
+    ("sums", "parts", "a bias of halves", " & (b == np.rint(b)) & fits", " & fits"),
+    ("sums", "parts", "rows of any size", "fits = sums_fit(S, A)", "fits = S < np.inf"),
+    ("sums", "parts", "rows have no size", "m, S = m + value, S + size", "m = m + value"),
+    ("sums", "parts", "a row of many terms", "(1 if single else 2)", "1"),
     ("sizes", "exactness", "the limit itself", "np.asarray(size) < A.whole", "np.asarray(size) <= A.whole"),
     ("maps", "balls", "linear: a subnormal bias is kept", " | present & (absb - rb < 2 * A.tiny)", ""),
     ("maps", "balls", "linear: subnormal copies are kept", "        if small.any():\n", "        if False:\n"),

@@ -16,6 +16,7 @@ from attacks.functions import COPY, SILENT, about, constant, false_claims
 from onelayer_checker.core.balls import ARITHMETICS
 from onelayer_checker.core.graph import build
 from onelayer_checker.functions import cells as functions
+from onelayer_checker.functions.targets import read_program
 from tests.checker import dense, honest
 from tests.checker.asked import check
 
@@ -130,6 +131,43 @@ def check_bundle(b):
 
     with tempfile.TemporaryDirectory() as folder:
         return check(b.write(Path(folder)))
+
+
+def program(n: int, *lines, outputs=None):
+    """A target of n tokens, which are its first lines; the last line is its value for all of them."""
+    lines = [*(["x", k, 0] for k in range(n)), *lines]
+    entry = {
+        "n": n,
+        "d": 1,
+        "per": "token",
+        "components": 1,
+        "lines": lines,
+        "outputs": outputs or [len(lines) - 1] * n,
+    }
+    return read_program(entry, "target")
+
+
+ONE, FAINT, QUARTER, NEARLY_TWO = (["const", float(x).hex()] for x in (1, 2.0**-20, 0.26, 2 - 2.0**-20))
+DEFINED = {
+    "a parabola that stays above 0": program(1, ONE, ["mul", 0, 0], ["sub", 2, 0], ["add", 3, 1], ["div", 1, 4]),
+    "a root that comes near 0": program(1, ONE, ["sub", 1, 0], ["mul", 0, 2], QUARTER, ["sub", 4, 3], ["sqrt", 5]),
+    "six tokens": program(6, *(["exp", k] for k in range(6)), ["add", 6, 11], ["div", 6, 12]),
+}
+UNDEFINED = {
+    "a pole inside": program(1, FAINT, ["sub", 0, 1], ["div", 1, 2]),
+    "a pole on a diagonal": program(2, ["sub", 0, 1], ["div", 0, 2]),
+    "a root beyond a corner": program(2, NEARLY_TWO, ["add", 0, 1], ["sub", 2, 3], ["sqrt", 4]),
+    "one of two outputs": program(2, ["sub", 0, 1], ["div", 0, 2], outputs=[0, 3]),
+    "a pole at the end": program(1, ONE, ["sub", 1, 0], ["div", 1, 2]),
+}
+
+
+@pytest.mark.parametrize("name", DEFINED | UNDEFINED)
+def test_where_a_target_is_defined(name) -> None:
+    """On [0, 1]: with intervals that are too wide for the whole box, and with holes that are easily missed."""
+    where = functions.open_box((DEFINED | UNDEFINED)[name], 0.0, 1.0)
+    assert (where == "") == (name in DEFINED), where
+    assert name in DEFINED or where.startswith("[")
 
 
 def test_a_readout_of_one_layer_has_no_range() -> None:

@@ -24,12 +24,14 @@ from onelayer_checker.core.graph import Network, Stream
 from onelayer_checker.core.layers import Stack, run_stack
 from onelayer_checker.core.samples import Data
 from onelayer_checker.functions import branch, hats
-from onelayer_checker.functions.targets import Program, bounds, read_program
+from onelayer_checker.functions.targets import Program, bounds, enclose, read_program
 
 #: Without positions every order of a stored sequence is looked at; there are n! of them.
 MOST_TOKENS = 6
 #: Boxes that the domain is cut into where the range of a target is wanted.
 RANGE_BOXES = 4096
+#: Boxes, and halvings for each variable, by which a target is seen to be defined on the whole box.
+DEFINED_BOXES, DEFINED_ROUNDS = 1 << 14, 40
 #: Errors whose p-th powers would be below 2^-FAINT are taken to be larger: no power may be lost to underflow.
 FAINT = 960
 
@@ -178,6 +180,27 @@ def range_of_target(target: Target, cells: Cells, data: Data, low: float, high: 
     return below.reshape(-1, q).min(axis=0), above.reshape(-1, q).max(axis=0)
 
 
+def open_box(target: Program, low: float, high: float) -> str:
+    """A part of the box on which the target is not seen to be defined; nothing if it is, on all of it.
+
+    Its bounds are finite only where it is defined; a box where they are not is halved across its longest side, and
+    the halves share the number at which they meet.
+    """
+    m = target.n * target.d
+    below, above, looked = np.full((1, m), low), np.full((1, m), high), 0
+    for _ in range(DEFINED_ROUNDS * m):
+        looked += len(below)
+        ends = enclose(target, below, above, False)
+        left = ~(np.isfinite(ends.low) & np.isfinite(ends.high)).all(axis=1)
+        below, above = below[left], above[left]
+        if not left.any():
+            return ""
+        if looked + 2 * len(below) > DEFINED_BOXES:
+            break
+        below, above = branch.halves(below, above, above - below)
+    return " x ".join(f"[{a:.6g}, {b:.6g}]" for a, b in zip(below[0], above[0], strict=True))
+
+
 def judge_everywhere(claim: Claim, network: Network) -> Verdict:
     """The same for sup_error_everywhere, where no input of the box is left out."""
     number, target = claim.numbers, claim.target
@@ -200,6 +223,8 @@ def judge(claim: Claim, network: Network, data: Data, out: Ball) -> Verdict:
     """Of a sup_error or lp_error claim; ``out`` are the answers [N, n, q]."""
     number, target = claim.numbers, claim.target
     cells = find_cells(network, claim, data.tokens)
+    if isinstance(target, Program) and (where := open_box(target, number["low"], number["high"])):
+        return Verdict("undecided", f"the target is not seen to be defined on {where}", np.inf)
     m = data.tokens[0].size
     covered = cells.count * (cells.side**m)  # a share of the box, exact
     assumed = ""
