@@ -24,6 +24,7 @@ from benchmarks import (
     throughput,
     trained,
     training,
+    verdicts,
 )
 
 ALL = {
@@ -32,6 +33,7 @@ ALL = {
     "memory": memory.run,
     "statements": statements.run,
     "checker": checker.run,
+    "verdicts": verdicts.run,
     "identity": identity.run,
     "float32": float32.run,
     "text": text.run,

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-import onelayer_checker.functions  # noqa: F401  (adds its claims to the core's)
+import onelayer_checker.core.separated
+import onelayer_checker.functions  # noqa: F401  (both add their claims to the core's)
 from onelayer_checker.core.claims import KINDS, Claim, Verdict
 from onelayer_checker.core.files import Malformed, fields, read_folder
 from onelayer_checker.core.graph import Network, build
@@ -81,7 +82,7 @@ class Report:
                 some = replace(data, strangers=data.strangers.take(rows))
             else:
                 some = data.take(rows)
-            judge = Judge(judge.network, some, judge.progress, judge.jobs)
+            judge = Judge(judge.network, some, judge.progress, judge.jobs, compare=False)
         return judge.judge(claim)
 
     def least_bound(self, claim: Claim, enough: float) -> float:

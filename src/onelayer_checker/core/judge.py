@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from onelayer_checker.core.balls import FLOAT32, FLOAT64, UP, Arithmetic, Array, Ball, joined
+from onelayer_checker.core.balls import UP, Arithmetic, Array, Ball, joined
 from onelayer_checker.core.claims import KINDS, Claim, Kind, Verdict
-from onelayer_checker.core.classes import same_class
 from onelayer_checker.core.files import Malformed
 from onelayer_checker.core.graph import BLOCK, Network
 from onelayer_checker.core.processes import side_by_side
@@ -41,8 +40,15 @@ class Samples:
 class Judge:
     """Judges claims about one network and one data set; coordinates are computed once per arithmetic."""
 
-    def __init__(self, network: Network, data: Data, progress: Progress = lambda *_: None, jobs: int = 1) -> None:
-        self.network, self.data, self.progress, self.jobs = network, data, progress, jobs
+    def __init__(
+        self,
+        network: Network,
+        data: Data,
+        progress: Progress = lambda *_: None,
+        jobs: int = 1,
+        compare: bool = True,
+    ) -> None:
+        self.network, self.data, self.progress, self.jobs, self.compare = network, data, progress, jobs, compare
         self._samples: dict[tuple[str, float, bool], Samples] = {}
         self.proved: list[tuple[Claim, Verdict]] = []
         self.memo: dict[Hashable, Any] = {}  # for what other rings compute once
@@ -102,7 +108,7 @@ class Judge:
     def compare_ways(self, samples: Samples, A: Arithmetic) -> None:
         """Refuse to go on where a faster evaluation of the readout contradicts the dense one."""
         key = ("compared", A.name, id(samples))
-        if key in self.memo:
+        if key in self.memo or not self.compare:
             return
         for at in self.network.readout.disagrees(samples.t, A)[:1]:
             where = f"sequence {samples.i[at]}, token {samples.k[at]}"
@@ -174,53 +180,8 @@ def _answers(judge: Judge, claim: Claim, samples: Samples, first: int, last: int
     return Verdict("undecided" if undecided else "proved", undecided, worst)
 
 
-def _separated(judge: Judge, claim: Claim) -> Verdict:
-    """By coordinates that were computed for floating point, if they are near enough; else by exact ones."""
-    for A in (FLOAT64, FLOAT32):
-        if claim.arith == "real" and judge.has(A, claim.scope):
-            verdict = _apart(judge, claim, judge.samples(A, claim.scope))
-            if verdict.outcome == "proved":
-                return verdict
-    return _apart(judge, claim, judge.samples(claim.A, claim.scope))
-
-
-def _apart(judge: Judge, claim: Claim, samples: Samples) -> Verdict:
-    i, k, low, high = samples.i, samples.k, samples.t.low, samples.t.high
-    r, delta = claim.numbers["r"], claim.numbers["delta"]
-    size = np.maximum(np.abs(low), np.abs(high)).max(axis=1)
-    if not (size <= r).all():
-        at = int(np.argmax(~(size <= r)))
-        why = f"sequence {i[at]}, token {k[at]} may have a coordinate of size {size[at]:.6g}"
-        return Verdict("undecided", why, 0.0, float(size.max()))
-    order = np.argsort(low[:, 0], kind="stable")
-    i, k, ends = i[order], k[order], [(a[order], z[order]) for a, z in zip(low.T, high.T, strict=True)]
-
-    def apart(c: int, a: Array, b: Array) -> Array:
-        low, high = ends[c]
-        return np.asarray(np.nextafter(np.maximum(low[b] - high[a], low[a] - high[b]), -np.inf))
-
-    smallest = np.inf
-    left, step = np.arange(len(i) - 1), 1  # samples that still have a near neighbour further along the order
-    while left.size:
-        gap = apart(0, left, left + step)
-        smallest = min(smallest, float(gap.min(where=gap >= delta, initial=np.inf)))
-        # `low` is sorted along the first coordinate: what comes later is at least as far away there.
-        left = near = left[gap < delta]
-        for c in range(1, len(ends)):
-            near = near[apart(c, near, near + step) < delta]
-        same = same_class(judge.data, judge.network, claim.scope, i[near], k[near], i[near + step], k[near + step])
-        for a in near[~same][:1]:
-            pair = f"sequence {i[a]}, token {k[a]} and sequence {i[a + step]}, token {k[a + step]}"
-            most = max(0.0, *(float(apart(c, a, a + step)) for c in range(len(ends))))
-            return Verdict("undecided", f"{pair} are certainly apart only by {most:.6g}", 0.0)
-        left, step = left[left + step + 1 < len(i)], step + 1
-    certain = smallest if low.shape[1] == 1 else delta  # in one coordinate, neighbours are all there is to look at
-    return Verdict("proved", f"{len(i)} samples, classes at least {certain:.6g} apart", certain, float(size.max()))
-
-
 KINDS |= {
     "memorizes": Kind(frozenset({"eps"}), _memorizes),
-    "separated": Kind(frozenset({"r", "delta"}), _separated),
     "robust": Kind(frozenset({"radius", "eps"}), _memorizes),
     "rejects": Kind(frozenset({"eps"}), _rejects),
 }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
@@ -34,12 +36,31 @@ class Cells:
         It is -1 where that is not certain.
         """
         low, high = ends(t, self.columns, A)
-        first, stop = self._near(low[:, 0], high[:, 0])
         reach = np.maximum(np.abs(low), np.abs(high)).max(axis=1)
         certain = within_range(-reach, reach, self.largest, self.units, A) & (self.smallest >= 8 * A.tiny)
+        first = self._looked_up(self.off_high[:, 0], low[:, 0], "right")  # those before are off: low >= off_high
         cell = np.full(len(low), len(self.on_low))
-        rows = np.flatnonzero(certain & (first < stop))
-        j = first[rows]
+        at = np.minimum(first, len(self.on_low) - 1)
+        alone = (first < len(self.on_low)) & (high[:, 0] <= self.following[at])  # those after are off
+        alone &= ((low >= self.on_low[at]) & (high <= self.on_high[at])).all(axis=1)
+        cell[alone] = first[alone]
+        rows = np.flatnonzero(certain & ~alone)
+        self._look_closely(rows, low, high, first, cell, certain)
+        return np.where(certain, cell, -1)
+
+    @cached_property
+    def following(self) -> Array:
+        """Where the next cell, and all after it, are still off along the first coordinate."""
+        return np.append(self.off_low[1:, 0], np.inf)
+
+    def _look_closely(
+        self, rows: Array, low: Array, high: Array, first: Array, cell: Array, certain: Array
+    ) -> None:
+        """Cell by cell, where more than one might be on: fill in ``cell`` and what is ``certain``."""
+        stop = self._looked_up(
+            self.off_low[:, 0], high[rows, 0], "left"
+        )  # those from here on are off: high <= off_low
+        rows, j, stop = rows[first[rows] < stop], first[rows][first[rows] < stop], stop[first[rows] < stop]
         for _ in range(CROWD):
             if not rows.size:
                 break
@@ -50,21 +71,16 @@ class Cells:
             certain[rows[on & (cell[rows] < len(self.on_low))]] = False
             cell[rows[on]] = j[on]
             j = j + 1
-            more = (j < stop[rows]) & certain[rows]
-            rows, j = rows[more], j[more]
+            more = (j < stop) & certain[rows]
+            rows, j, stop = rows[more], j[more], stop[more]
         certain[rows] = False
-        return np.where(certain, cell, -1)
 
-    def _near(self, low: Array, high: Array) -> tuple[Array, Array]:
-        """Cells before the first are off, since low >= off_high; so are those after the second, high <= off_low."""
-        if len(self.on_low) < SORTED:
-            first = np.searchsorted(self.off_high[:, 0], low, side="right")
-            return first, np.searchsorted(self.off_low[:, 0], high, side="left")
-        first, stop = np.empty(len(low), np.intp), np.empty(len(low), np.intp)
-        order = np.argsort(low)  # neighbouring look-ups share the cache
-        first[order] = np.searchsorted(self.off_high[:, 0], low[order], side="right")
-        stop[order] = np.searchsorted(self.off_low[:, 0], high[order], side="left")
-        return first, stop
+    def _looked_up(self, edges: Array, t: Array, side: Literal["left", "right"]) -> Array:
+        if len(edges) < SORTED:
+            return np.searchsorted(edges, t, side=side)
+        found, order = np.empty(len(t), np.intp), np.argsort(t)  # neighbouring look-ups share the cache
+        found[order] = np.searchsorted(edges, t[order], side=side)
+        return found
 
 
 def families(W: Array, b: Array, plain: Array, block: Array) -> tuple[list[tuple[int, Cells]], Array]:

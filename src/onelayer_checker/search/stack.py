@@ -19,8 +19,9 @@ from onelayer_checker.core.graph import Network
 from onelayer_checker.core.layers import Stack, run_stack
 from onelayer_checker.search.plan import Plan
 
-#: Products that may go into comparing the search with the dense evaluation, and into what the search leaves open.
-WORK = 1 << 24
+#: Products up to which all samples are compared with the dense evaluation, a matter of a second or two; and those
+#: that go into comparing some where there are more, and into what the search leaves open in a block.
+ALL, WORK = 1 << 25, 1 << 22
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Searched(Stack):
         if plan is None:
             return np.zeros(0, np.intp)
         rows = np.arange(len(x.m))
-        if len(rows) > most:  # evenly spread, and at random
+        if len(rows) * self.work > ALL:  # evenly spread, and at random
             spread = np.linspace(0, len(rows) - 1, most // 2 + 1).astype(int)
             rows = np.union1d(spread, np.random.default_rng(len(rows)).integers(0, len(rows), most // 2))
         y, unknown = plan.run(x[rows], A)

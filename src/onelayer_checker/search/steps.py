@@ -18,7 +18,11 @@ FEW_STEPS = 8
 
 def ends(t: Ball, columns: Array | int, A: Arithmetic) -> tuple[Array, Array]:
     """Bounds of coordinates; a subnormal number may be flushed to 0."""
-    low, high = t.low[:, columns], t.high[:, columns]
+    m, r = t.m[:, columns], t.r[:, columns]
+    if not r.any():
+        low, high = m, m
+    else:
+        low, high = np.nextafter(m - r, -np.inf), np.nextafter(m + r, np.inf)
     if A.tiny > 0:
         low = np.where((low > 0) & (low < A.tiny), 0.0, low)
         high = np.where((high < 0) & (high > -A.tiny), 0.0, high)
@@ -27,6 +31,9 @@ def ends(t: Ball, columns: Array | int, A: Arithmetic) -> tuple[Array, Array]:
 
 def within_range(low: Array, high: Array, largest: float, units: int, A: Arithmetic) -> Array:
     """Where no unit that reads a coordinate between low and high overflows; weights and biases are at most this."""
+    widest = float(np.maximum(-low.min(initial=0.0), high.max(initial=0.0)))  # NaN where there is one
+    if units * (widest + 2) * largest < A.big / 8:
+        return np.ones(len(low), bool)
     reach = (np.maximum(np.abs(low), np.abs(high)) + 2) * largest
     return np.asarray(units * reach < A.big / 8)  # false for infinity and NaN
 
