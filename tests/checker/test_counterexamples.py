@@ -17,14 +17,16 @@ import pytest
 import onelayer_checker
 from attacks.counterexamples import counterexamples
 from attacks.functions import false_claims
+from attacks.searched import searched_claims
 from onelayer_checker.core.balls import ARITHMETICS, Ball, exact
 from onelayer_checker.core.claims import Claim
 from onelayer_checker.core.exactness import whole_products
-from onelayer_checker.core.judge import Samples, _separated
+from onelayer_checker.core.judge import Samples
 from onelayer_checker.core.samples import Data
+from onelayer_checker.core.separated import _separated
 from tests.checker.asked import Options, check
 
-CASES = {case.name: case for case in (*counterexamples(), *false_claims())}
+CASES = {case.name: case for case in (*counterexamples(), *searched_claims(), *false_claims())}
 SOURCE = Path(onelayer_checker.__file__).parent
 
 CLIP = ("core/balls.py", "    t = np.where(visible, t, -1e6)\n", "    L = np.minimum(L, 1e5)\n")
@@ -46,6 +48,8 @@ DEFINED = (
     "if isinstance(target, Program) and (where := open_box",
     "if (where := False and open_box",
 )
+FINITE = ("search/builder.py", "if not np.isfinite(value.r).all():", "if False:")
+CALM = ("core/graph.py", "self.unseeing(last) and stream.is_calm", "self.unseeing(last)")
 SIZE = (
     "functions/hats.py",
     "size = (float(np.abs(W).max()) * H + float(np.abs(b).max())) * UP",
@@ -129,6 +133,28 @@ MUTANTS = {
     "units that overflow": [("search/cells.py", "self.largest, self.units, A)", "self.largest, 1, A)")],
     "a pole between the cells": [DEFINED],
     "a root of negative numbers between the cells": [DEFINED],
+    "a fraction of a unit that is on": [("search/operations.py", "(weight, bias, *few)", "(weight, bias)")],
+    "units of the second block": [
+        ("search/builder.py", "(part.slot, weights[part.units])", "(part.slot, weights)"),
+        NOT_COMPARED,
+    ],
+    "a gate of many steps": [
+        ("search/operations.py", "sum(r.terms for r in self.sums.rows)", "len(self.sums.rows)")
+    ],
+    "a gate of many families": [("search/builder.py", " if prod(by.values()) < 1 << 62 else []", ""), NOT_COMPARED],
+    "a gate that one choice feeds twice": [
+        ("search/operations.py", "for pivot in same:", "for pivot in same[:1]:"),
+        NOT_COMPARED,
+    ],
+    "a layer whose table overflows": [FINITE],
+    "a diagonal layer whose table overflows": [FINITE],
+    "a threshold below all floats": [("search/steps.py", "faint = 8 * (A.tiny + NORMAL)", "faint = 8 * A.tiny")],
+    "a step in two rows": [
+        ("search/plan.py", "free[i:j], by = False, self.name()", "by = self.name()"),
+        NOT_COMPARED,
+    ],
+    "zero times an infinite K": [CALM],
+    "zero times an infinite Q": [CALM],
     "powers below all floats": [("functions/cells.py", "    x = np.maximum(x, 2.0 ** -(FAINT // p))\n", "")],
     "overflow between cells": [("functions/cells.py", "claim.A.u > 0 and overflows(", "False and overflows(")],
     "cells that are not stored": [("functions/cells.py", "if count == len(centres) ** (n * d):", "if True:")],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -102,7 +103,7 @@ class Network:
         visible = bool((lengths == n).all()) or (np.arange(n) < lengths[:, None])[:, None, None, :]
         if self.causal and not last:  # the last token sees the whole sequence, causal or not
             visible = visible & np.tri(n, dtype=bool)
-        if self.unseeing(last):
+        if self.unseeing(last) and stream.is_calm:
             averages = self.equal(stream, visible, last)
         else:
             averages = self.weighed(stream, lengths, visible, last)
@@ -172,6 +173,17 @@ class Stream:
         columns = T[f"attention.W_{name}"].swapaxes(0, 1).reshape(w, -1)
         bias = T.get(f"attention.b_{name}", np.zeros(columns.shape[1])).ravel()
         return linear(self.h.reshape(N * n, w), columns, bias, self.A).reshape(N, n, -1)
+
+    @cached_property
+    def is_calm(self) -> bool:
+        """Whether no query or key can overflow: 0 times infinity would not be 0."""
+        T = self.network.tensors
+        names = (f"attention.{x}" for x in ("W_Q", "W_K", "b_Q", "b_K"))
+        widest = max(float(np.abs(T[name]).max()) for name in names if name in T)
+        if widest == 0:
+            return True
+        largest = float((np.abs(self.h.m) + self.h.r).max()) + 1
+        return bool(16 * self.h.m.shape[2] * largest * widest < self.A.big)
 
     def totals(self, name: str) -> Totals:
         """Sums over the tokens of each sequence, [N, ...]."""

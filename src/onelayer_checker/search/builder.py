@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from math import prod
 
 import numpy as np
 
@@ -146,6 +147,9 @@ class Builder:
         return [Known(at, NONE, "table", self.after(value, last))]
 
     def after(self, value: Ball, last: bool) -> Ball:
+        """A table after a layer. Where it might overflow, units that do not read it are not known, either."""
+        if not np.isfinite(value.r).all():
+            raise NotSearched
         return value if last else relu(value)
 
     def tabulated(self, part: Known, W: Array, b: Array) -> Ball | None:
@@ -165,19 +169,19 @@ class Builder:
         weights, into = np.ascontiguousarray(W[:, columns]), self.name()
         known = [part for part in parts if isinstance(part, Known)]
         dense = [part for part in parts if isinstance(part, Dense)]
-        few = [part.slot for part in parts if isinstance(part, Few)]
+        few = [(part.slot, weights[part.units]) for part in parts if isinstance(part, Few)]
         rows = [part.rows(weights) for part in known]
         if len(dense) > 1 or any(r is None for r in rows):
             raise NotSearched
         slot = dense[0].slot if dense else None
         own = weights[dense[0].units] if dense else np.zeros((0, len(columns)))
-        sums = Sums.of([r for r in rows if r is not None], slot, own, b[columns])
+        sums = Sums.of([r for r in rows if r is not None], slot, own, b[columns], [W for _, W in few])
         by = self.pivots(sums) if not (few or last) and len(columns) >= LEAST_GATED else []
         if by:
-            self.operations.append(Gate(sums, by, columns, into))
+            self.operations.append(Gate(sums, by, into))
             return Few(columns, into)
         self.widest = max(self.widest, len(columns) * (1 + len(own)))
-        self.operations.append(Add(sums, few, weights, into, last))
+        self.operations.append(Add(sums, few, into, last))
         return Dense(columns, into)
 
     def pivots(self, sums: Sums) -> list[int]:
@@ -190,7 +194,8 @@ class Builder:
         if best[1] or len(sums.rows) < 2:
             return best[1]
         by_size = sorted(sums.rows, key=lambda r: len(r.value))
-        return [r.by for r in (by_size[:-1] if len(by_size) > 2 else by_size)]
+        by = {r.by: len(r.value) for r in (by_size[:-1] if len(by_size) > 2 else by_size)}
+        return list(by) if prod(by.values()) < 1 << 62 else []  # choices together are one whole number
 
 
 def tabled(part: Known) -> Ball:

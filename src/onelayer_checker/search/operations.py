@@ -64,11 +64,12 @@ class Sums:
     slot: int | None  # of the balls
     weight: Array
     bias: Array
-    integral: bool  # all of these are whole numbers
+    integral: bool  # all of these are whole numbers, and the weights of few units that are added besides
 
     @staticmethod
-    def of(rows: list[Rows], slot: int | None, weight: Array, bias: Array) -> Sums:
-        return Sums(rows, slot, weight, bias, all(r.whole for r in rows) and whole(weight) and whole(bias))
+    def of(rows: list[Rows], slot: int | None, weight: Array, bias: Array, few: list[Array]) -> Sums:
+        integral = all(r.whole for r in rows) and all(whole(a) for a in (weight, bias, *few))
+        return Sums(rows, slot, weight, bias, integral)
 
     def balls(self, token: Token) -> Ball:
         return exact(np.zeros((len(token.unknown), 0))) if self.slot is None else token.balls[self.slot]
@@ -103,16 +104,15 @@ class Sums:
 
 @dataclass(frozen=True)
 class Add:
-    """Sums that are evaluated for every token; ``few`` are slots of units that may differ from 0."""
+    """Sums that are evaluated for every token; ``few`` are slots of units that may differ from 0, and weights."""
 
     sums: Sums
-    few: list[int]
-    weights: Array  # [all units of the layer, o], of which the few use some
+    few: list[tuple[int, Array]]  # weights [units of the part, o]
     into: int
     last: bool
 
     def run(self, token: Token, A: Arithmetic) -> None:
-        few = [(self.weights[np.maximum(token.few[slot][0], 0)], token.few[slot][1]) for slot in self.few]
+        few = [(W[np.maximum(token.few[slot][0], 0)], token.few[slot][1]) for slot, W in self.few]
         y = self.sums.ball(token, few, self.sums.balls(token), self.sums.weight, A)
         token.put(self.into, y if self.last else relu(y))
 
@@ -123,7 +123,6 @@ class Gate:
 
     sums: Sums
     by: list[int]
-    units: Array  # [o] their numbers in the layer
     into: int
 
     def run(self, token: Token, A: Arithmetic) -> None:
@@ -133,21 +132,22 @@ class Gate:
         y = relu(self.sums.ball_at(at, token, x, A))
         y = Ball(np.where(off, 0.0, y.m), np.where(off, 0.0, y.r))
         token.unknown |= ~np.isfinite(y.r).all(axis=1)
-        token.few[self.into] = np.where(off, -1, self.units[at]), y
+        token.few[self.into] = columns, y
 
     def live(self, token: Token, x: Ball, A: Arithmetic) -> Array:
         """For each token the columns [T, m] that may be on, or -1: whatever else is chosen, the others are off."""
-        pivots = [next(r for r in self.sums.rows if r.by == by) for by in self.by]
+        pivots = [[r for r in self.sums.rows if r.by == by] for by in self.by]  # one choice may feed several rows
         keys = np.zeros(len(token.unknown), np.intp)
-        for pivot in pivots:
-            keys = keys * len(pivot.value) + token.choices[pivot.by]
+        for by, (pivot, *_) in zip(self.by, pivots, strict=True):
+            keys = keys * len(pivot.value) + token.choices[by]
         different, which = np.unique(keys, return_inverse=True)
         top, size = self.largest(token, x)
         rest = different
-        for pivot in reversed(pivots):
-            rest, j = np.divmod(rest, len(pivot.value))
-            top, size = top + pivot.value[j], size + pivot.size[j]
-        terms = 2 * (len(self.sums.weight) + len(self.sums.rows)) + 8
+        for same in reversed(pivots):
+            rest, j = np.divmod(rest, len(same[0].value))
+            for pivot in same:
+                top, size = top + pivot.value[j], size + pivot.size[j]
+        terms = 2 * (len(self.sums.weight) + sum(r.terms for r in self.sums.rows)) + 8
         widest = float(np.abs(self.sums.weight).max(initial=0.0))
         slack = np.zeros(1)
         if not (self.sums.fit(x, widest, A) and sums_fit(float(size.max(initial=0.0)) * UP * UP, A)):
@@ -157,7 +157,7 @@ class Gate:
         many = on.sum(axis=1) > MOST_LIVE
         on[many] = False
         token.unknown |= many[which.reshape(-1)]
-        order = np.argsort(~on, axis=1, kind="stable")[:, : int(on.sum(axis=1).max(initial=0))]
+        order = np.argsort(~on, axis=1, kind="stable")[:, : int(on.sum(axis=1).max(initial=1))]
         return np.asarray(np.where(np.take_along_axis(on, order, axis=1), order, -1)[which.reshape(-1)])
 
     def largest(self, token: Token, x: Ball) -> tuple[Array, Array]:

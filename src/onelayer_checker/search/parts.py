@@ -26,9 +26,6 @@ from onelayer_checker.core.balls import (
 )
 from onelayer_checker.core.exactness import normal, sums_fit
 
-#: Units that may differ from 0 for one token; where there may be more, all are evaluated.
-MOST_LIVE = 64
-
 
 @dataclass(frozen=True)
 class Known:
@@ -48,25 +45,25 @@ class Known:
         own = W[self.units]
         if self.kind == "one":
             padded = np.pad(own, ((0, 1), (0, 0)))
-            return Rows(self.by, padded, np.abs(padded), True, whole(own))
+            return Rows(self.by, padded, np.abs(padded), 1, True, whole(own))
         if not whole(own):
             return None
         if self.kind == "upto":
             padded = np.pad(own, ((1, 0), (0, 0)))
-            found = Rows(self.by, np.cumsum(padded, axis=0), np.cumsum(np.abs(padded), axis=0), False, True)
+            value, size = np.cumsum(padded, axis=0), np.cumsum(np.abs(padded), axis=0)
         else:
             assert self.table is not None
             if self.table.r.any() or not whole(self.table.m):
                 return None
-            found = Rows(self.by, self.table.m @ own, np.abs(self.table.m) @ np.abs(own), False, True)
-        return found if sums_fit(found.size.max(initial=0.0), REAL) else None
+            value, size = self.table.m @ own, np.abs(self.table.m) @ np.abs(own)
+        return Rows(self.by, value, size, len(own), False, True) if sums_fit(size.max(initial=0.0), REAL) else None
 
 
 @dataclass(frozen=True)
 class Few:
-    """For each token at most m units differ from 0; ``slot`` says which and what they are."""
+    """For each token at most m units differ from 0; ``slot`` says which of ``units``, and what they are."""
 
-    units: Array  # all that may
+    units: Array
     slot: int
 
 
@@ -88,11 +85,9 @@ class Rows:
     by: int
     value: Array
     size: Array
-    single: bool  # each is one term
+    terms: int  # at most
+    single: bool  # each is one weight, times 1
     whole: bool  # of whole numbers
-
-    def at(self, columns: Array) -> Rows:
-        return Rows(self.by, self.value[:, columns], self.size[:, columns], self.single, self.whole)
 
     @property
     def most(self) -> float:

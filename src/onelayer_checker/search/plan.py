@@ -113,6 +113,7 @@ class Planner(Builder):
         found: list[tuple[Array, Known]] = []
         if W.shape[2] != 1:
             return found
+        free = plain.copy()  # a step that reads no row fits them all
         for part in parts:
             if not isinstance(part, Known) or part.kind != "one":
                 continue
@@ -121,7 +122,7 @@ class Planner(Builder):
             own, table = W[dense.units, :, 0], np.pad(W[part.units, :, 0], ((0, 1), (0, 0)))
             at = np.abs(own).argmax(axis=0)
             slope = own[at, np.arange(own.shape[1])]
-            fits = plain & (b[:, 0] == 0) & (W[rest, :, 0] == 0).all(axis=0) & (np.count_nonzero(own, axis=0) == 1)
+            fits = free & (b[:, 0] == 0) & (W[rest, :, 0] == 0).all(axis=0) & (np.count_nonzero(own, axis=0) == 1)
             fits &= (slope < 0) & (np.frexp(-slope)[0] == 0.5) & (np.abs(slope) > 2.0**-100) & (slope > -(2.0**100))
             new = np.ones(len(fits), bool)  # where a staircase begins
             new[1:] = ~fits[:-1] | (at[1:] != at[:-1]) | (slope[1:] != slope[:-1]) | (block[1:] != block[:-1])
@@ -130,7 +131,7 @@ class Planner(Builder):
                 j = i + 1
                 while j < len(fits) and fits[j] and not new[j]:
                     j += 1
-                by = self.name()
+                free[i:j], by = False, self.name()
                 steps = RowSteps.of(int(at[i]), -float(slope[i]), np.ascontiguousarray(table[:, i:j]))
                 self.operations.append(DecideInRow(steps, part.by, dense.slot, by))
                 found.append((np.arange(i, j), Known(np.arange(i, j), by, "upto")))

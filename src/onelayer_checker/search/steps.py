@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from onelayer_checker.core.balls import Arithmetic, Array, Ball
+from onelayer_checker.core.balls import NORMAL, Arithmetic, Array, Ball
 
 #: A staircase of so few steps is compared with step by step.
 FEW_STEPS = 8
@@ -68,7 +68,10 @@ class Steps:
 
 @dataclass(frozen=True)
 class RowSteps:
-    """Steps along one coordinate whose thresholds are a row of a table: unit g is relu(table[row, g] - slope t)."""
+    """Steps along one coordinate whose thresholds are a row of a table: unit g is relu(table[row, g] - slope t).
+
+    The coordinate follows a ReLU: it is never below 0.
+    """
 
     column: int
     slope: float  # a power of two
@@ -84,9 +87,11 @@ class RowSteps:
         low, high = ends(t, self.column, A)
         sizes = np.abs(self.table)
         certain = within_range(low, high, max(float(sizes.max()), self.slope, 1.0), 2, A) & (row >= 0)
-        certain &= bool(sizes.min(where=sizes > 0, initial=1.0) >= 8 * A.tiny and self.slope >= 8 * A.tiny)
+        faint = 8 * (A.tiny + NORMAL)
+        certain &= bool(sizes.min(where=sizes > 0, initial=1.0) >= faint and self.slope >= faint)
         at = np.maximum(row, 0)
-        # Multiplying by a power of two is exact, or underflows to what a comparison with 0 or 1 does not notice.
+        # Multiplying by a power of two is exact, or underflows to what a comparison with normal numbers, or of what
+        # is never below 0 with 0, does not notice.
         on = _upto(self.table, at, self.slope * low, inclusive=True)  # table <= slope low
         return np.where(certain & (on == _upto(self.below, at, self.slope * high, inclusive=False)), on, -1)
 
