@@ -198,9 +198,9 @@ def _claims(base: Bundle) -> Iterator[Forgery]:
         float.fromhex(base.certificate["claims"][kinds[k]][f])
         for k, f in (("separated", "delta"), ("separated", "r"), ("robust", "radius"))
     )
-    more = (4 * delta).hex()  # what is claimed may be less than what is true, but not so much
+    more = (2 * r).hex()  # no two coordinates are so far apart
     yield Forgery(
-        "delta four times", "more than can be proved", "UNKNOWN", "", edit(kinds["separated"], delta=more)
+        "delta beyond r", "more than can be proved", "UNKNOWN", "", edit(kinds["separated"], delta=more)
     )
     yield Forgery("r half", "a coordinate exceeds it", "UNKNOWN", "", edit(kinds["separated"], r=(r / 2).hex()))
     yield Forgery(

@@ -108,7 +108,7 @@ def test_honest_neighbours_are_accepted(tmp_path, honest) -> None:
 
 @pytest.mark.parametrize(
     ("name", "result"),
-    [("two answers exchanged", "NOT VERIFIED"), ("delta four times", "UNKNOWN"), ("cut", "MALFORMED")],
+    [("two answers exchanged", "NOT VERIFIED"), ("delta beyond r", "UNKNOWN"), ("cut", "MALFORMED")],
 )
 def test_exit_codes_and_last_lines(tmp_path, honest, name, result) -> None:
     forged = honest.copy()
