@@ -194,14 +194,12 @@ def _claims(base: Bundle) -> Iterator[Forgery]:
     yield _malformed("delta zero", "nothing is separated", "claim", edit(kinds["separated"], delta="0x0.0p+0"))
     yield _malformed("float32 claim on float64 weights", "another arithmetic", "claim", edit(0, arith="float32"))
     yield _malformed("scope sequence", "answers are per token", "names", edit(0, scope="sequence"))
-    delta, r, radius = (
+    r, radius = (
         float.fromhex(base.certificate["claims"][kinds[k]][f])
-        for k, f in (("separated", "delta"), ("separated", "r"), ("robust", "radius"))
+        for k, f in (("separated", "r"), ("robust", "radius"))
     )
     more = (2 * r).hex()  # no two coordinates are so far apart
-    yield Forgery(
-        "delta beyond r", "more than can be proved", "UNKNOWN", "", edit(kinds["separated"], delta=more)
-    )
+    yield Forgery("delta beyond r", "more than can be proved", "UNKNOWN", "", edit(kinds["separated"], delta=more))
     yield Forgery("r half", "a coordinate exceeds it", "UNKNOWN", "", edit(kinds["separated"], r=(r / 2).hex()))
     yield Forgery(
         "radius a million times",
