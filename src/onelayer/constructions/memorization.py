@@ -18,6 +18,7 @@ from numpy.typing import DTypeLike
 from onelayer.constructions.problem import NO_DEFAULT, Mapping, Options, Problem, Readout, read_problem
 from onelayer.constructions.readout import triangular
 from onelayer.constructions.search import Found, Step, is_per_sequence, search
+from onelayer.constructions.unknown import unknown_inputs
 from onelayer.data.answers import Scope
 from onelayer.errors import HypothesisError
 from onelayer.ledger import Constant, Ledger
@@ -97,7 +98,10 @@ def assemble(problem: Problem, found: Found) -> Memory:
     )
     memory = Memory(transformer, Ledger(()), problem.answers.form, problem.sequences.vocabulary)
     extra = [_triangular_error(problem, memory)] if problem.readout == "triangular" else []
-    return replace(memory, ledger=Ledger((*_ledger(problem, found, memory), *extra)))
+    built = replace(memory, ledger=Ledger((*_ledger(problem, found, memory), *extra)))
+    if "searches" in vars(memory):  # of the same weights: what was recognised need not be recognised again
+        vars(built)["searches"] = memory.searches
+    return built
 
 
 def _triangular_error(problem: Problem, memory: Memory) -> Constant:
@@ -131,12 +135,6 @@ def _ledger(problem: Problem, found: Found, memory: Memory) -> list[Constant]:
         Constant("guard", f.readout.guard, "how far an id may move without leaving its plateau"),
         Constant("margin", f.margin, "guard (less the distance of merged ids) / radius_upper; at least 1 is safe"),
     ]
-    unknown = []
-    if problem.default is not None:
-        unknown = [
-            Constant("default", tuple(problem.default.tolist()), "what other inputs get; a class by its number"),
-            Constant("false_hits", f.readout.false_hits, "expected share of unknown contexts taken for stored"),
-        ]
     return [
         Constant("mapping", found.route.mapping, found.route.why),
         Constant("readout", kind, why),
@@ -152,7 +150,7 @@ def _ledger(problem: Problem, found: Found, memory: Memory) -> list[Constant]:
         Constant("answer_gap", f.answer_gap, f"two ids with different answers are {at_least} this far apart"),
         Constant("radius_upper", c.radius, f"a-priori bound on the rounding error of an id in {problem.dtype}"),
         *([] if interpolates else saturates),
-        *unknown,
+        *unknown_inputs(problem, found, memory),
         _stored_bits(problem, f.distinct),
         Constant("bits_needed", found.bits_needed, "log2(4 span/gap)"),
         Constant("bits_available", float(np.log2(c.span / c.radius)) if c.span else 0.0, "log2(span/radius_upper)"),

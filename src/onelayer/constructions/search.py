@@ -27,6 +27,10 @@ MAX_ATTEMPTS, HOPELESS_AFTER, HOPELESS_MARGIN = 12, 3, 0.05
 ROWS_FOR_MARGIN = 1 << 17
 MAX_AUTO_RANK = 6
 LARGE_TABLE, VERY_LARGE_TABLE = 1 << 18, 1 << 21
+#: With a default, plateaus are no wider than rounding asks for: gaps that leave this margin need not be wider.
+ROOMY = 2.5
+#: Sequences of fewer components, all tokens counted, are not told from strangers by the cells of a lattice.
+FEWEST_COMPONENTS = 3
 #: Up to this many answers float32 tries the published head first; beyond, its ids are too close together.
 SMALL_FOR_FLOAT32 = 512
 
@@ -102,6 +106,9 @@ def routes(problem: Problem) -> Iterator[Route]:
     if lattice_next and len(problem.answers.rows) > SMALL_FOR_FLOAT32:
         yield replace(on_lattice, why="whole-number contexts: float32 tells any number of them apart")
         lattice_next = False
+    elif lattice_next and _rejects_on_a_lattice(problem):
+        yield replace(on_lattice, why="whole-number contexts: of those, strangers rarely meet a stored one")
+        lattice_next = False
     for s in ranks:
         if mapping != "auto":
             yield Route(mapping, s, "asked for")
@@ -113,6 +120,15 @@ def routes(problem: Problem) -> Iterator[Route]:
         if lattice_next:
             yield replace(on_lattice, why="one softmax coordinate is too coarse for float32: whole numbers")
             lattice_next = False
+
+
+def _rejects_on_a_lattice(problem: Problem) -> bool:
+    """Whether there is a default, and a lattice tells strangers from stored inputs more surely than one coordinate.
+
+    Real tokens in one and the same cell have one code: with few components in all, a new token often meets it.
+    """
+    s = problem.sequences
+    return problem.default is not None and (not s.is_real or s.n * s.d >= FEWEST_COMPONENTS)
 
 
 def _lattice_rank(problem: Problem) -> int:
@@ -178,7 +194,7 @@ def _search_route(problem: Problem, stream: Stream, route: Route, automatic: boo
         assert best is not None
         best = replace(best, attempts=attempt + 1)
         safe = best.fit.readout is not None and best.fit.margin >= 1
-        if safe and attempt + 1 >= wanted:
+        if safe and (attempt + 1 >= wanted or (problem.default is not None and best.fit.margin >= ROOMY)):
             break
         random_again = route.mapping not in ("averages", "lattice")
         if random_again and not safe and attempt + 1 >= HOPELESS_AFTER and best.fit.margin < HOPELESS_MARGIN:

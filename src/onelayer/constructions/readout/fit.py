@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onelayer.constructions.readout import bits, retrieval, table
+from onelayer.constructions.readout.false_hits import Stored
 from onelayer.constructions.readout.plateaus import in_boxes, on_a_line
 from onelayer.data.blocks import blocks
 from onelayer.model import Layer
@@ -49,7 +50,7 @@ class Readout:
     count: int
     guard: float
     compared: str = ""
-    false_hits: float = 1.0
+    stored: Stored | None = None  # where a stored answer is given instead of a default
 
     @property
     def parameters(self) -> int:
@@ -93,21 +94,25 @@ def _fit_line(coordinates: Array, task: Task) -> Fit:
         return Fit(
             None, distinct, gap, answer_gap, answer_gap / (GAP_IN_RADII * radius), answer_gap, closest, groups
         )
-    readout = _on_line(t, answers, apart, task)
+    readout = _on_line(t, answers, task)
     return Fit(readout, distinct, gap, answer_gap, 0.0 if readout is None else readout.guard / radius)
 
 
-def _on_line(t: Array, answers: Array, apart: Array, task: Task) -> Readout | None:
+def _on_line(t: Array, answers: Array, task: Task) -> Readout | None:
     """The readout that was asked for, on sorted coordinates."""
     if task.wish == "bits":
         packed = bits.construct(t, answers, task.radius, task.dtype)
         return Readout("bits", packed.layers, packed.count, packed.guard)
     if task.wish == "table" or task.default is not None:
-        first = np.concatenate([[True], apart])  # the same id met again is one key
-        made = table.construct(t[first][:, None], answers[first], task.dtype, task.radius, task.default)
+        apart = np.diff(t) > GAP_IN_RADII * task.radius
+        starts = np.flatnonzero(np.concatenate([[True], apart]))  # ids too close to be told apart share a key
+        low, high = t[starts], t[np.append(starts[1:], len(t)) - 1]
+        spread = float((high - low).max()) / 2
+        keys = ((low + high) / 2)[:, None]
+        made = table.construct(keys, answers[starts], task.dtype, task.radius, task.default, spread)
         if made is not None:
             why = "it knows what is stored, as a default needs"
-            return Readout("table", made.layers, made.count, made.guard, why, made.false_hits)
+            return Readout("table", made.layers, made.count, made.guard, why, made.stored)
         return None
     plateaus = on_a_line(t, answers, task.dtype)
     return Readout("plateaus", plateaus.layers, plateaus.count, plateaus.guard, "rank 1 is read off by plateaus")
@@ -131,7 +136,7 @@ def _fit_lattice(coordinates: Array, task: Task) -> Fit:
         else:
             made = table.construct(keys, values, task.dtype, task.radius, task.default)
             if made is not None:
-                readout = Readout(kind, made.layers, made.count, made.guard, compared, made.false_hits)
+                readout = Readout(kind, made.layers, made.count, made.guard, compared, made.stored)
         if readout is not None:
             break
     if readout is None:

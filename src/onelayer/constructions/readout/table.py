@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onelayer.constructions.readout.cells import Cells, one_hots
+from onelayer.constructions.readout.false_hits import Stored
 from onelayer.constructions.readout.rows import Rows, divide
 from onelayer.model import Layer, Linear
 from onelayer.model.tails import table_tail
@@ -29,28 +30,41 @@ from onelayer.statements import CATALOGUE
 STATEMENT = CATALOGUE["table"]
 Array = NDArray[Any]
 
+#: Width of a plateau with a default: strangers are taken for stored in proportion to it. Ramps take a quarter of it
+#: at most, so a coordinate may move by three radii; the checker's own bound on rounding is up to twice ours.
+PLATEAU_IN_RADII = 8.0
+
 
 @dataclass(frozen=True)
 class Table:
     layers: tuple[Layer, ...]
     count: int  # cells that hold an answer
     guard: float
-    false_hits: float  # expected share of unknown inputs that are taken for a stored one; 1 without a default
+    stored: Stored | None  # where a stored answer is given instead of the default
 
 
 def construct(
-    keys: Array, values: Array, dtype: np.dtype[Any], radius: float, default: Array | None = None
+    keys: Array,
+    values: Array,
+    dtype: np.dtype[Any],
+    radius: float,
+    default: Array | None = None,
+    spread: float = 0.0,
 ) -> Table | None:
-    """Distinct coordinates [M, c] and answers [M, q]; None if some answers cannot be told apart."""
+    """Distinct coordinates [M, c] and answers [M, q]; None if some answers cannot be told apart.
+
+    ``spread``: a sample lies this far from its key at most, where samples with equal answers share one.
+    """
     M, c = keys.shape
     rows = divide(keys, values, row_size(M, c, values.shape[1], default is not None), radius, default is None)
     if rows is None:
         return None
-    columns = _Columns.of(rows, keys, values, radius, default is not None, dtype)
+    columns = _Columns.of(rows, keys, values, radius, default is not None, dtype, spread)
     select, inputs, carried = _selection(rows, keys, dtype)
     hots, guard = one_hots([rows.cells], [rows.count], inputs, [carried], dtype)
     layers = (*select, *hots, *_columns(columns, default, dtype))
-    return Table(layers, M, min(guard, columns.guard), columns.false_hits)
+    stored = None if default is None else Stored(rows, c, columns.reach)
+    return Table(layers, M, min(guard, columns.guard) - spread, stored)
 
 
 def row_size(M: int, c: int, q: int, default: bool) -> int:
@@ -85,10 +99,18 @@ class _Columns:
     values: Array
     signs: Array
     guard: float
-    false_hits: float
+    reach: float  # how far from a stored coordinate the default begins at the latest; infinite without one
 
     @staticmethod
-    def of(rows: Rows, keys: Array, values: Array, radius: float, closed: bool, dtype: np.dtype[Any]) -> _Columns:
+    def of(
+        rows: Rows,
+        keys: Array,
+        values: Array,
+        radius: float,
+        closed: bool,
+        dtype: np.dtype[Any],
+        spread: float,
+    ) -> _Columns:
         z = rows.z  # column coordinate of each key, in the order of rows, then columns
         first = np.concatenate([[True], np.diff(rows.row) != 0])
         wanted = values[rows.order]
@@ -102,7 +124,8 @@ class _Columns:
         least = float(gap[inner].min(initial=np.inf))
         if not np.isfinite(least):
             least = 1.0
-        slope = float(np.exp2(np.ceil(np.log2(4.0 / (2 * _half_width(least, radius) if closed else least)))))
+        half = _half_width(z, least, radius, spread) if closed else least / 2
+        slope = float(np.exp2(np.ceil(np.log2(2.0 / half))))
         R, G, top = rows.count, int(column.max()) + 1, float(keys.max()) + least
         at = row * G + column
 
@@ -115,34 +138,28 @@ class _Columns:
         signs = _signed(values)
         parts = np.zeros((R * G, len(signs)), dtype)
         parts[at] = np.maximum(wanted[begins] @ signs.T, 0.0)
-        if closed:  # a plateau of half a gap on either side of each key
-            half = _half_width(least, radius)
+        if closed:  # a plateau around each key
             start, end = thresholds(z - half, at), thresholds(z + half, at)
-            guard, false_hits = half - 0.5 / slope, _false_hits(rows, keys, half)
+            emitted = np.stack([start.ravel()[at], end.ravel()[at]]).astype(np.float64)
+            rounded = float(np.abs(emitted - (0.5 + slope * np.stack([z - half, z + half]))).max()) / slope
+            guard, reach = half - 0.5 / slope - rounded, half + 0.5 / slope + rounded + radius
         else:
             start, end = thresholds((z[begins] - gap / 2)[inner], at[inner]), None
             start[:, 0] = 0.0
-            guard, false_hits = 0.375 * least, 1.0
-        return _Columns(slope, start, end, parts.reshape(R, G, -1), signs, guard, false_hits)
+            guard, reach = 0.375 * least, np.inf
+        return _Columns(slope, start, end, parts.reshape(R, G, -1), signs, guard, reach)
 
 
-def _half_width(least: float, radius: float) -> float:
-    """Of a plateau, where there is a default: no wider than rounding asks for, so strangers rarely land on it."""
-    return min(least, 1.0, 128 * radius) / 2
+def _half_width(z: Array, least: float, radius: float, spread: float) -> float:
+    """Of a plateau, where there is a default: no wider than rounding asks for, so strangers rarely land on it.
+
+    Between whole numbers nothing lies, so plateaus around them may be as wide as fits.
+    """
+    return min(least, 1.0 if _whole(z) else PLATEAU_IN_RADII * radius + 2 * spread) / 2
 
 
-def _false_hits(rows: Rows, keys: Array, half: float) -> float:
-    """Chance that an unknown input lands on a plateau if its coordinates are independent and like the data's."""
-    hits = np.zeros(rows.count)
-    for i in np.unique(rows.coordinate):
-        v = np.sort(keys[:, i])
-        mine = rows.coordinate[rows.row] == i
-        others = np.searchsorted(v, rows.z[mine] + half) - np.searchsorted(v, rows.z[mine] - half) - 1
-        width = 2 * half / max(float(v[-1] - v[0]), 2 * half)
-        share = np.maximum(others / len(v), width)
-        hits += np.bincount(rows.row[mine], weights=share, minlength=rows.count)
-    size = np.bincount(rows.row, minlength=rows.count)
-    return float((hits * size).sum() / size.sum())
+def _whole(z: Array) -> bool:
+    return bool((z == np.rint(z)).all())
 
 
 def _selection(rows: Rows, keys: Array, dtype: np.dtype[Any]) -> tuple[tuple[Layer, ...], int, list[int]]:
@@ -174,7 +191,3 @@ def _columns(t: _Columns, default: Array | None, dtype: np.dtype[Any]) -> tuple[
     wall = float(np.exp2(np.ceil(np.log2(max(float(t.values.max()), 1.0))) + 1))
     tail = table_tail(G, t.signs, wall, default, dtype)
     return (Linear(emit, np.zeros(emit.shape[1], dtype)), *tail)
-
-
-def _linear(weight: Array, bias: Array, dtype: np.dtype[Any]) -> Linear:
-    return Linear(weight.astype(dtype), bias.astype(dtype))
