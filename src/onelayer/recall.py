@@ -46,7 +46,7 @@ def outside_box(model: Memory, X: Any, lengths: Any = None) -> int:
 
 def recall(model: Memory, X: Any, Y: Any, lengths: Any = None) -> Recall:
     """Ask the model for every answer and compare."""
-    sequences = model.read(X, lengths)
+    sequences = model.ask(X, lengths)
     wanted = read_answers(Y, sequences, model.form.scope)
     refuse_other_kind(model.form, wanted.form)
     outputs = model.outputs(sequences)

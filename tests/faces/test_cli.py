@@ -63,6 +63,34 @@ def test_predict_prints_writes_and_checks(model, tmp_path) -> None:
     assert "95 of 96" in run("predict", model, changed, "--check", ok=1).stdout
 
 
+def test_predict_says_what_it_does_not_know(model, tmp_path) -> None:
+    facts, asked = example("company"), tmp_path / "asked.jsonl"
+    words = read_table(facts).X[0]
+    asked.write_text(json.dumps({"tokens": list(words)}) + "\n" + json.dumps({"tokens": [words[0], "unheard-of"]}))
+    said = run("predict", model, asked, ok=2).stderr
+    assert "sequence 1, token 1 is 'unheard-of', which is not in it" in said
+    assert "--default" in said
+    run("memorize", facts, "--out", tmp_path / "m", "--default", "nobody")
+    known, unknown = (json.loads(line) for line in run("predict", tmp_path / "m", asked).stdout.splitlines())
+    assert known["answers"] == list(read_table(facts).Y[0])
+    assert unknown["answers"] == ["nobody", "nobody"]
+    asked.write_text(json.dumps(unknown))
+    assert "2 of 2" in run("predict", tmp_path / "m", asked, "--check").stdout
+
+
+def test_predict_says_which_numbers_are_beyond_the_range(tmp_path) -> None:
+    facts, asked = tmp_path / "facts.jsonl", tmp_path / "asked.jsonl"
+    facts.write_text(
+        '{"tokens": [[1.0], [2.0]], "answers": ["a", "b"]}\n{"tokens": [[2.0], [3.0]], "answers": ["c", "d"]}'
+    )
+    asked.write_text('{"tokens": [[1.0], [2.0]]}\n{"tokens": [[1.0], [1e200]]}')
+    run("memorize", facts, "--out", tmp_path / "m")
+    assert "sequence 1, token 1, component 0 is 1e+200" in run("predict", tmp_path / "m", asked, ok=2).stderr
+    run("memorize", facts, "--out", tmp_path / "d", "--default", "z")
+    answers = [json.loads(line)["answers"] for line in run("predict", tmp_path / "d", asked).stdout.splitlines()]
+    assert answers == [["a", "b"], ["z", "z"]]
+
+
 def test_inspect_shows_and_draws(model, tmp_path) -> None:
     shown = run("inspect", model, "--picture", tmp_path / "gaps.png").stdout
     for words in ("attention.W_Q", "beta", "Gaps between neighbouring answers", "rounding moves it by at most"):

@@ -56,7 +56,11 @@ def memorize(
               "averages", "rank_one" (Theorem K), "published" (Theorem 2, whose constants no float holds), or "auto"
     readout   how answers are read off: "plateaus", "boxes", "table", "retrieval", "bits", "triangular", or "auto"
     positions whether the order of the tokens matters
-    default   what an input that is not stored is answered, as far as its context is none of the stored ones
+    default   what an input that is not stored is answered. Some contexts are so close to stored ones that they are
+              taken for them: the ledger has a bound on their share, with what it assumes (``false_hits``), and what
+              was measured on sequences drawn at random (``false_hits_measured``). A sequence with a token that is
+              not in the vocabulary, or too large for the dtype, gets it at all its tokens; without a default, both
+              are errors
     seed      same data and seed, same weights
     scope     "token" or "sequence", where the shape of Y leaves it open
     on_step   called with a line of text at each stage

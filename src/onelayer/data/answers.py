@@ -35,9 +35,16 @@ class AnswerForm:
         return 1 if self.components is None else self.components
 
     def decode(self, rows: Array, lengths: Array | None) -> Any:
-        """Outputs [N, n, width] (or [N, 1, width] for one answer per sequence) into answers."""
+        """Outputs [N, n, width] (or [N, 1, width] for one answer per sequence) into answers.
+
+        An output that is not finite is no answer, and refused.
+        """
+        rows = _only_finite(rows, lengths)
         if self.classes is not None:
-            values = self._class_array()[np.clip(np.rint(rows[..., 0]).astype(np.int64), 0, len(self.classes) - 1)]
+            nearest = np.clip(
+                np.rint(rows[..., 0]), 0, len(self.classes) - 1
+            )  # before the cast, which may overflow
+            values = self._class_array()[nearest.astype(np.int64)]
         else:
             values = rows[..., 0] if self.components is None else rows
         if self.scope == "sequence":
@@ -62,6 +69,24 @@ class AnswerForm:
         for i, name in enumerate(self.classes):
             array[i] = name
         return array
+
+
+def _only_finite(rows: Array, lengths: Array | None) -> Array:
+    """Outputs, with zeros at and after lengths where they mean nothing and may be anything; others are refused."""
+    if np.isfinite(rows).all():
+        return rows
+    if lengths is not None and rows.shape[1] > 1:
+        rows = np.where((np.arange(rows.shape[1]) < lengths[:, None])[..., None], rows, 0)
+    lost = np.nonzero(np.any(~np.isfinite(rows), axis=2))
+    if len(lost[0]):
+        i, k = int(lost[0][0]), int(lost[1][0])
+        raise HypothesisError(
+            "data",
+            "finite outputs",
+            f"that of sequence {i}, token {k} is {rows[i, k].tolist()}",
+            "Rescale that sequence or leave it out: some value of the forward pass left the range of its dtype.",
+        )
+    return rows
 
 
 @dataclass(frozen=True)

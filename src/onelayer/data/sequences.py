@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,9 @@ from onelayer.data.blocks import blocks, every, mapped_like
 from onelayer.errors import HypothesisError
 
 Array = NDArray[Any]
+
+#: Tokens that are not in a vocabulary and are named in a message.
+SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,7 @@ class Sequences:
     vocabulary: tuple[Hashable, ...] | None = None
     low: Array | None = None  # [d] smallest value of each component of real tokens, and
     high: Array | None = None  # [d] the largest
+    unknown: Array | None = None  # [N] sequences with a token that the vocabulary does not have; None for none
 
     @property
     def N(self) -> int:
@@ -72,11 +76,14 @@ def read_sequences(
     lengths: Any = None,
     vocabulary: Mapping[Hashable, int] | None = None,
     real: bool | None = None,
+    unseen: Literal["refuse", "mark"] = "refuse",
 ) -> Sequences:
     """Read arrays, lists of arrays or lists of tokens.
 
     A vocabulary, or real=False, asks for token ids; real=True asks for numbers; None lets the data decide:
     2-D integers, booleans or words are tokens, everything else is numbers, 2-D numbers being tokens of width 1.
+    Tokens that the vocabulary does not have are refused, or their sequences are marked as unknown; in their place
+    stands the first token of the vocabulary, which means nothing.
     """
     if (isinstance(X, Sequence) and not isinstance(X, str | bytes)) or (
         isinstance(X, np.ndarray) and X.dtype == object
@@ -99,7 +106,7 @@ def read_sequences(
     wants_ids = vocabulary is not None or (X.ndim == 2 and X.dtype.kind not in "fc" if real is None else not real)
     checked = _check_lengths(lengths, *X.shape[:2])
     if wants_ids:
-        return _token_ids(X, checked, vocabulary)
+        return _token_ids(X, checked, vocabulary, unseen)
     return _real_tokens(X if X.ndim == 3 else X[:, :, None], checked)
 
 
@@ -185,7 +192,9 @@ def _check_lengths(lengths: Any, N: int, n: int) -> Array | None:
     return None if (values == n).all() else values.astype(np.int64)
 
 
-def _token_ids(X: Array, lengths: Array | None, vocabulary: Mapping[Hashable, int] | None) -> Sequences:
+def _token_ids(
+    X: Array, lengths: Array | None, vocabulary: Mapping[Hashable, int] | None, unseen: str
+) -> Sequences:
     if X.ndim != 2:
         raise HypothesisError(
             "data", "token ids of shape (N, n)", f"X has shape {X.shape}", "Give one token id per place."
@@ -197,23 +206,36 @@ def _token_ids(X: Array, lengths: Array | None, vocabulary: Mapping[Hashable, in
             f"the tokens have type {X.dtype}",
             "Convert the tokens, or fit a model of real tokens.",
         )
-    valid = slice(None) if lengths is None else np.arange(X.shape[1]) < lengths[:, None]
-    used = np.unique(X[valid])
+    mask = _mask(X, lengths)
+    used = np.unique(X[mask])
     names = tuple(vocabulary) if vocabulary is not None else tuple(used.tolist())
     index = vocabulary if vocabulary is not None else {name: i for i, name in enumerate(names)}
     codes = np.array([index.get(token, -1) for token in used.tolist()], dtype=np.int64)
-    if (codes < 0).any():
-        stranger = used[codes < 0][0]
-        i, k = (int(a[0]) for a in np.nonzero((stranger == X) & _mask(X, lengths)))
-        raise HypothesisError(
-            "data",
-            f"tokens of the model's vocabulary of {len(names)}",
-            f"sequence {i}, token {k} is {stranger.item()!r}, which is not in it",
-            "Ask only about known tokens, or memorise again with this one.",
-        )
-    inside = np.where(_mask(X, lengths), X, used[0])
-    ids = codes[np.searchsorted(used, inside)]
-    return Sequences(np.where(_mask(X, lengths), ids, 0), lengths, names)
+    ids = np.where(mask, codes[np.searchsorted(used, np.where(mask, X, used[0]))], 0)
+    if (codes >= 0).all():
+        return Sequences(ids, lengths, names)
+    if unseen == "refuse" or not _same_kind(names, used):
+        raise _unseen(X, ids < 0, names)
+    return Sequences(np.maximum(ids, 0), lengths, names, unknown=np.asarray(np.any(ids < 0, axis=1)))
+
+
+def _same_kind(names: tuple[Hashable, ...], used: Array) -> bool:
+    """Whether both are words, or both numbers: words for a model of numbers are a mistake, not unknown tokens."""
+    return isinstance(names[0], str | bytes) == (used.dtype.kind in "UST")
+
+
+def _unseen(X: Array, where: Array, names: tuple[Hashable, ...]) -> HypothesisError:
+    """Says which tokens are not in the vocabulary, in the order in which they are met, and where the first is."""
+    tokens = list(dict.fromkeys(X[where].tolist()))
+    i, k = (int(axis[0]) for axis in np.nonzero(where))
+    listed = ", ".join(f"{token!r:.60}" for token in tokens[:SHOWN]) + (", ..." if len(tokens) > SHOWN else "")
+    all_of_them = "" if len(tokens) == 1 else f"; {len(tokens):,} tokens are not: {listed}"
+    return HypothesisError(
+        "data",
+        f"tokens of the model's vocabulary of {len(names)}",
+        f"sequence {i}, token {k} is {tokens[0]!r:.60}, which is not in it{all_of_them}",
+        "Ask only about known tokens, or memorise again: with these, or with default=, which they then get.",
+    )
 
 
 def _mask(X: Array, lengths: Array | None) -> Array:

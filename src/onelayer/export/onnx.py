@@ -3,6 +3,9 @@
     inputs   tokens [N, n, d] in the model's dtype, or ids [N, n] int64; lengths [N] int64, each from 1 to n
     output   outputs [N, n, q]; rows at or after a length mean nothing
 
+With `asked = model.ask(X)`, of which the tokens and lengths go in, `model.answers(outputs, asked)` is what
+`model.predict(X)` gives.
+
 Nothing is folded or re-associated, so that the initialisers are the tensors that a certificate talks about.
 """
 

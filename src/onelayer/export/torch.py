@@ -3,9 +3,9 @@
 Nothing is folded, and a bias is added after a sum where the graph `one-layer/1` of docs/certificate-v2.md says so:
 on a CPU, with PyTorch's default settings, the module stays within the profile `ieee-any-order/1`.
 
-    net, asked = to_torch(model), model.read(X)
+    net, asked = to_torch(model), model.ask(X)
     outputs = net(torch.from_numpy(asked.tokens))  # pass the lengths too where asked.lengths is not None
-    answers = model.form.decode(outputs.detach().numpy(), asked.lengths)
+    answers = model.answers(outputs.detach().numpy(), asked)  # as model.predict(X) gives them
 """
 
 from __future__ import annotations
