@@ -9,6 +9,9 @@ from onelayer_checker.core.claims import KINDS, Claim, Kind, Verdict
 from onelayer_checker.core.classes import same_class
 from onelayer_checker.core.judge import Judge, Samples
 
+#: Pairs of samples that may be compared for one claim: those that are near in their first coordinate.
+MOST_PAIRS = 1 << 26
+
 
 def _separated(judge: Judge, claim: Claim) -> Verdict:
     """By coordinates that were computed for floating point, if they are near enough; else by exact ones."""
@@ -65,6 +68,11 @@ def _along(judge: Judge, claim: Claim, samples: Samples, size: float) -> Verdict
     """Along the first coordinate, every sample is compared with those that come near it there."""
     i, k, low, high, delta = samples.i, samples.k, samples.t.low, samples.t.high, claim.numbers["delta"]
     order = np.argsort(low[:, 0], kind="stable")
+    reach = (high[order, 0] + delta) * UP  # coordinates are not negative: what begins beyond is delta apart
+    pairs = int((np.searchsorted(low[order, 0], reach, side="right") - np.arange(1, len(order) + 1)).sum())
+    if pairs > MOST_PAIRS:
+        why = f"{pairs:,} pairs of samples are near in their first coordinate, more than {MOST_PAIRS:,}"
+        return Verdict("undecided", why, 0.0)
     i, k, ends = i[order], k[order], [(a[order], z[order]) for a, z in zip(low.T, high.T, strict=True)]
 
     def apart(c: int, a: Array, b: Array) -> Array:
