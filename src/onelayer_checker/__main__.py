@@ -5,14 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 from pathlib import Path
 from typing import NoReturn
 
-from onelayer_checker.core.meaning import Required
-from onelayer_checker.front import check
-
-USAGE = 64  # exit code of a command line that is not understood
+UNFIT, USAGE, INTERRUPTED, BROKEN_PIPE = 4, 64, 130, 141  # exit codes; only the first is one of a verdict
 
 
 class Parser(argparse.ArgumentParser):
@@ -20,7 +18,13 @@ class Parser(argparse.ArgumentParser):
         self.exit(USAGE, f"{self.format_usage()}{self.prog}: {message}\n")  # not argparse's 2, which is UNKNOWN
 
 
-def main() -> None:
+def say(line: object) -> None:
+    """One line of ASCII, whatever is in it: a folder must not move the cursor, or begin a line of its own."""
+    text = re.sub(r"\s*\n\s*", " ", str(line))
+    print(re.sub(r"[^ -~]", lambda found: ascii(found[0])[1:-1], text), flush=True)
+
+
+def run() -> int:
     parser = Parser(prog="onelayer_checker", description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument(
@@ -33,9 +37,14 @@ def main() -> None:
     parser.add_argument("--dense", action="store_true", help="evaluate every layer, search for nothing")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes that share the samples")
     parser.add_argument("--bits", type=int, default=128, help="first precision of Arb, 64 to 8192")
+    parser.add_argument("--budget", type=float, help="operations; by default 3e10 and 2000 for each byte")
+    parser.add_argument("--memory", type=float, help="bytes; by default 4e9")
     given = parser.parse_args()
     if given.jobs < 1 or not 64 <= given.bits <= 8192:
         parser.error("--jobs is at least 1, --bits from 64 to 8192")
+    from onelayer_checker.core.meaning import Required  # not before: what is missing must not end in exit code 1
+    from onelayer_checker.front import check
+
     try:
         for text in given.require:
             Required.read(text)
@@ -50,17 +59,35 @@ def main() -> None:
         dense=given.dense,
         jobs=given.jobs,
         bits=given.bits,
-        show=(lambda _: None) if given.json else print,
+        budget=given.budget,
+        memory=given.memory,
+        show=(lambda _: None) if given.json else say,
     )
     if given.json:
-        print(json.dumps(report.to_json()))
+        print(json.dumps(report.to_json()), flush=True)
     else:
         for note in report.notes:
-            print(f"note: {note}")
+            say(f"note: {note}")
         if report.why:
-            print(report.why)
-        print(report.result)
-    sys.exit(report.exit_code)
+            say(report.why)
+        say(report.result)
+    return report.exit_code
+
+
+def main() -> NoReturn:
+    """Only a verdict ends with the exit code of one: an exception nobody foresaw would end with 1, NOT VERIFIED."""
+    try:
+        code = run()
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    except BrokenPipeError:  # whoever reads the verdict has not seen all of it
+        code = BROKEN_PIPE
+    except Exception as error:
+        sys.stderr.write(f"{ascii(error)[:200]}\nUNFIT\n")
+        code = UNFIT
+    if code in (UNFIT, BROKEN_PIPE):  # what could not be written would be tried again at exit, with another code
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    sys.exit(code)
 
 
 if __name__ == "__main__":

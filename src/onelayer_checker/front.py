@@ -12,8 +12,9 @@ import numpy as np
 
 import onelayer_checker.core.separated
 import onelayer_checker.functions  # noqa: F401  (both add their claims to the core's)
+from onelayer_checker.core.budget import Beyond, limited
 from onelayer_checker.core.claims import KINDS, Claim, Verdict
-from onelayer_checker.core.files import Malformed, fields, read_folder
+from onelayer_checker.core.files import Malformed, fields, read_folder, shown
 from onelayer_checker.core.graph import Network, build
 from onelayer_checker.core.judge import Judge, Progress
 from onelayer_checker.core.meaning import Given, Required, beside, refuse_empty, same_data
@@ -40,6 +41,12 @@ class Judged:
     def __str__(self) -> str:
         by = "" if self.engine == "numpy" else f" by {self.engine}"
         return f"{self.verdict.outcome:9}{by}  {self.claim}: {self.verdict.why}  [{self.cpu:.2f} s]"
+
+    def beside(self, stored: Data) -> Judged:
+        """With what the bound of a claim that is proved should be compared to."""
+        if self.verdict.outcome != "proved":
+            return self
+        return replace(self, verdict=replace(self.verdict, why=self.verdict.why + beside(self.claim, stored)))
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -108,6 +115,8 @@ def check(
     dense: bool = False,
     jobs: int = 1,
     bits: int = 128,
+    budget: float | None = None,
+    memory: float | None = None,
     show: Callable[[Judged], object] = lambda _: None,
     progress: Progress = lambda *_: None,
 ) -> Report:
@@ -119,36 +128,35 @@ def check(
     "memorizes float32", or "memorizes float32 1e-6" with the largest bound.
     ``engine`` judges claims in real arithmetic ("both" must agree); with ``escalate`` Arb judges what the kernel
     leaves undecided, beginning with ``bits``. With ``dense`` nothing is searched for. ``jobs`` processes share the
-    samples.
+    samples. A claim beyond ``budget``, in operations, or ``memory``, in bytes, is undecided.
     """
     required = [Required.read(text) for text in require]
     try:
         probe()
-        network, stored, own, names = parse(folder)
-        judge, arb = Judge(network if dense else accelerate(network), stored, progress, jobs), None
-        if engine != "numpy" or escalate:
-            from onelayer_checker.arb.engine import Engine  # only now: everything else runs on NumPy alone
+        with limited(budget, memory):
+            network, stored, own, names = parse(folder)
+            judge, arb = Judge(network if dense else accelerate(network), stored, progress, jobs), None
+            if engine != "numpy" or escalate:
+                from onelayer_checker.arb.engine import Engine  # only now: everything else runs on NumPy alone
 
-            arb = Engine(network, stored, jobs, bits)
-        asked = own if claims is None else list(claims)
-        found: dict[int, Judged] = {}
-        for at, claim in sorted(
-            enumerate(asked), key=lambda item: item[1].arith == "real"
-        ):  # others may imply these
-            start = sum(os.times()[:4])  # with the processes that were started meanwhile
-            name, verdict = decide(claim, judge, arb, engine)
-            if verdict.outcome == "proved" and (names is None or names.answers is None):
-                verdict = replace(verdict, why=verdict.why + beside(claim, stored))
-            found[at] = Judged(claim, verdict, name, sum(os.times()[:4]) - start)
-            show(found[at])
-        listed = [found[at] for at in range(len(asked))]
-        same = None if data is None else same_data(data, names, stored, network.dtype)
+                arb = Engine(network, stored, jobs, bits)
+            asked = own if claims is None else list(claims)
+            found: dict[int, Judged] = {}
+            for at in sorted(range(len(asked)), key=lambda at: asked[at].arith == "real"):  # others may imply these
+                found[at] = within_budget(asked[at], judge, arb, engine)
+                if names is None or names.answers is None:
+                    found[at] = found[at].beside(stored)
+                show(found[at])
+            listed = [found[at] for at in range(len(asked))]
+            same = None if data is None else same_data(data, names, stored, network.dtype)
     except Malformed as error:
         return Report("MALFORMED", (), error.gate, str(error))
+    except Beyond as error:
+        return Report("UNKNOWN", (), error.gate, f"{error.gate}: {error}")
     except OSError as error:
         return Report("UNFIT", (), getattr(error, "gate", "probe"), str(error))
     except Exception as error:  # a traceback would exit with 1, the code of NOT VERIFIED
-        return Report("UNFIT", (), "unforeseen", f"{type(error).__name__}: {error}")
+        return Report("UNFIT", (), "unforeseen", said(error))
     gate, why = missing(listed, required, same)
     outcomes = {
         verdict.outcome for verdict in (*(judged.verdict for judged in listed), same) if verdict is not None
@@ -208,10 +216,23 @@ def parse(folder: str | os.PathLike[str] | Mapping[str, bytes]) -> Parsed:
             fit(names, network, data, claims)
         refuse_empty(claims, names, data)
         return network, data, claims, names
-    except Malformed:
+    except (Malformed, Beyond, MemoryError):
         raise
     except Exception as error:
-        raise Malformed("unforeseen", f"{type(error).__name__}: {error}") from error
+        raise Malformed("unforeseen", said(error)) from error
+
+
+def said(error: BaseException) -> str:
+    return f"{type(error).__name__}: {shown(str(error), 200)}"
+
+
+def within_budget(claim: Claim, judge: Judge, arb: Engine | None, engine: Name) -> Judged:
+    start = sum(os.times()[:4])  # with the processes that were started meanwhile
+    try:
+        name, verdict = decide(claim, judge, arb, engine)
+    except Beyond as error:
+        name, verdict = "numpy", Verdict("undecided", str(error), np.inf)
+    return Judged(claim, verdict, name, sum(os.times()[:4]) - start)
 
 
 def decide(claim: Claim, judge: Judge, arb: Engine | None, engine: Name) -> tuple[str, Verdict]:
@@ -242,9 +263,9 @@ def _check_constants(certificate: dict[str, Any]) -> None:
     fields(certificate["graph"], {"template", "attention", "causal"}, "graph")
     graph = certificate["graph"]
     if (graph["template"], graph["attention"]) != ("one-layer/1", "softmax") or type(graph["causal"]) is not bool:
-        raise Malformed("graph", f"unknown graph {graph}")
+        raise Malformed("graph", f"unknown graph {shown(graph, 200)}")
     if certificate["profile"] != "ieee-any-order/1":
-        raise Malformed("profile", f"unknown profile {certificate['profile']!r:.40}")
+        raise Malformed("profile", f"unknown profile {shown(certificate['profile'])}")
     fields(certificate["producer"], {"name", "version"}, "producer")
     if not isinstance(certificate["claims"], list) or not 1 <= len(certificate["claims"]) <= 64:
         raise Malformed("claim", "there must be 1 to 64 claims")

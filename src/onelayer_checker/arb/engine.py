@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from onelayer_checker.arb.graph import Array, Flint, Graph, Stack, outward
+from onelayer_checker.core.budget import spend
 from onelayer_checker.core.claims import Claim, Verdict
 from onelayer_checker.core.classes import same_class
 from onelayer_checker.core.graph import Network
@@ -88,6 +89,8 @@ class Engine:
     def __init__(self, network: Network, data: Data, jobs: int, bits: int) -> None:
         load()
         self.network, self.data, self.jobs = network, data, jobs
+        N, n = data.tokens.shape[:2]
+        spend(f"{N * n:,} tokens for Arb", kept=20.0 * N * n)
         self.levels = [bits, *(b for b in (4 * bits, 16 * bits, 64 * bits) if b <= MOST_BITS)]
         self.valid = np.arange(data.tokens.shape[1]) < data.lengths[:, None]
         self.i, self.k = np.nonzero(self.valid)
@@ -125,6 +128,9 @@ class Engine:
         return f"sequence {self.i[s]}, token {self.k[s]}"
 
     def _evaluate(self, samples: Array, bits: int, radius: float) -> Array:
+        n, d = self.valid.shape[1], self.network.tensors["attention.W_Q"].shape[1]
+        work = 50.0 * len(samples) * (n * (16 + d) + self.dense) * (bits / 128)
+        spend(f"{len(samples):,} samples for Arb", work, 64.0 * n * n * self.jobs)
         keep, data, i = np.zeros_like(self.valid), self.data, self.i[samples]
         keep[i, self.k[samples]] = True
         rows = np.flatnonzero(keep.any(axis=1))
@@ -202,6 +208,7 @@ class Engine:
             a, b = order[left], order[right]
             near = ~((low[b] >= reach[a]) | (low[a] >= reach[b])).any(axis=1)
             a, b = a[near], b[near]
+            spend("comparing equal samples", 2e4 * len(a))
             other = ~same_class(self.data, self.network, scope, self.i[a], self.k[a], self.i[b], self.k[b])
             pairs.append((a[other], b[other]))
         a, b = (np.concatenate(side) for side in zip(*pairs, strict=True))

@@ -25,6 +25,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onelayer_checker.core.budget import spend
+
 Array = NDArray[Any]
 U = 2.0**-53
 UP = 1.0 + 2.0**-40
@@ -273,6 +275,7 @@ def softmax(x: Ball, visible: Array | bool, A: Arithmetic) -> Ball:
 def _softmax_of_wide(t: Array, L: Array, p: Array, visible: Array, g: Array) -> Array:
     """Radius of p from p_k = 1 / (1 + sum_(j != k) e^(t_j - t_k)), the extremes of each exponent taken."""
     n = t.shape[-1]
+    spend("a softmax of wide logits", 150.0 * n * t.size, 100.0 * n * t.size)
     t = np.where(visible, t, -1e6)
     others = ~np.eye(n, dtype=bool) & visible[:, None, :]
     least = (t - L)[:, None, :] - (t + L)[:, :, None]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NoReturn
 
 from onelayer_checker.core.balls import ARITHMETICS, Arithmetic
-from onelayer_checker.core.files import Malformed, fields, real
+from onelayer_checker.core.files import Malformed, fields, real, shown
 
 Outcome = Literal["proved", "refuted", "undecided"]
 SCOPES = ("token", "sequence", "last")
@@ -58,13 +58,13 @@ class Claim:
         """The claim of an entry of a certificate; anything that section 5 does not describe is refused."""
         type_ = entry.get("type") if isinstance(entry, dict) else None
         if not isinstance(type_, str) or type_ not in KINDS:
-            raise Malformed("claim", f"{where} has the unknown type {type_!r:.40}")
+            raise Malformed("claim", f"{where} has the unknown type {shown(type_)}")
         kind = KINDS[type_]
         extra = set() if kind.read_target is None else {"target"}
         fields(entry, {"type", "arith", "scope"} | kind.numbers | extra, where)
         known = isinstance(entry["arith"], str) and entry["arith"] in ARITHMETICS
         if not known or entry["scope"] not in SCOPES:
-            raise Malformed("claim", f"{where} has arith {entry['arith']!r:.20} and scope {entry['scope']!r:.20}")
+            raise Malformed("claim", f"{where} has arith {shown(entry['arith'])}, scope {shown(entry['scope'])}")
         numbers = {name: real(entry[name], f"{where}.{name}") for name in sorted(kind.numbers)}
         if any(value < 0 for name, value in numbers.items() if name not in ("low", "high")):
             raise Malformed("claim", f"{where} has a negative bound")

@@ -22,7 +22,7 @@ from onelayer_checker.core.balls import (
     softmax,
 )
 from onelayer_checker.core.exactness import add_numbers
-from onelayer_checker.core.files import Malformed
+from onelayer_checker.core.files import Malformed, shown
 from onelayer_checker.core.layers import Layer, Stack
 
 #: Numbers of scratch in one block of sequences: (sequence, query, key).
@@ -236,7 +236,7 @@ def build(tensors: dict[str, Array], causal: bool = False) -> Network:
     if len(dtypes) != 1 or not dtypes <= {np.dtype("<f4"), np.dtype("<f8")}:
         raise Malformed("graph", f"weights must be all F32 or all F64, found {sorted(map(str, dtypes))}")
     if set(tensors) - known:
-        raise Malformed("graph", f"unknown tensors {sorted(set(tensors) - known)[:5]}")
+        raise Malformed("graph", f"unknown tensors {shown(sorted(set(tensors) - known))}")
     _check_shapes(wide, layers)
     first, *rest = layers["readout"]
     return Network(wide, dtypes.pop(), Stack(tuple(layers["feedforward"])), first, Stack(tuple(rest)), causal)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from onelayer_checker.core.balls import UP, Arithmetic, Array, Ball, joined
+from onelayer_checker.core.budget import spend, spend_on_coordinates
 from onelayer_checker.core.claims import KINDS, Claim, Kind, Verdict
 from onelayer_checker.core.files import Malformed
 from onelayer_checker.core.graph import BLOCK, Network
@@ -59,6 +60,7 @@ class Judge:
         if key not in self._samples:
             tokens, lengths, network = self.data.tokens, self.data.lengths, self.network
             N, n = tokens.shape[:2]
+            spend_on_coordinates(network, tokens, A, last)
             valid = np.ones((N, 1), bool) if last else np.arange(n) < lengths[:, None]
             known = network.known(tokens, radius, A)
 
@@ -137,6 +139,8 @@ def _rejects(judge: Judge, claim: Claim) -> Verdict:
 def _stored(judge: Judge, claim: Claim, samples: Samples) -> Verdict:
     """Compare the answers of all samples with the stored ones."""
     count = len(samples.i)
+    work = judge.network.readout.effort(claim.A) + 40.0 * judge.data.answers.shape[1]
+    spend(f"{count:,} answers", count * work)
     run = partial(_answers, judge, claim, samples)
     found = side_by_side(judge.jobs, count, count, run, lambda _: None)
     for verdict in sorted(found, key=lambda verdict: verdict.outcome != "refuted"):

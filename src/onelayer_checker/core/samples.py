@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from onelayer_checker.core.balls import Array
-from onelayer_checker.core.files import Malformed
+from onelayer_checker.core.files import Malformed, shown
 from onelayer_checker.core.graph import Network
 
 
@@ -36,9 +36,8 @@ def read_data(tensors: dict[str, Array], network: Network) -> Data:
     answers, table = tensors.get("answers"), network.tensors.get("embedding.table")
     optional = {"lengths", "which", "strangers", "default"}
     if answers is None or not set(rest) <= {"answers"} | optional or ("strangers" in rest) != ("default" in rest):
-        raise Malformed(
-            "data", f"data must hold tokens (or stream and window) and answers, holds {sorted(tensors)}"
-        )
+        found = shown(sorted(tensors), 200)
+        raise Malformed("data", f"data must hold tokens (or stream and window) and answers, holds {found}")
     if 0 in tokens.shape or 0 in answers.shape or answers.ndim != 2 or answers.dtype != np.float64:
         raise Malformed("data", f"tokens have shape {tokens.shape}, answers {answers.shape} of {answers.dtype}")
     N, n = tokens.shape[:2]
@@ -48,9 +47,9 @@ def read_data(tensors: dict[str, Array], network: Network) -> Data:
     if network.readout.layers[-1].bias.shape != answers.shape[1:]:
         raise Malformed("data", f"answers have {answers.shape[1]} components, the network gives another number")
     strangers = None
-    for part in [tokens] + [rest[name] for name in ("strangers",) if name in rest]:
+    for part, ids in ((tokens, tensors.get("stream", tokens)), *((rest[k],) * 2 for k in rest if k == "strangers")):
         _check_tokens(part, network)
-        if table is not None and (part.min() < 0 or part.max() >= len(table)):
+        if table is not None and (ids.min() < 0 or ids.max() >= len(table)):
             raise Malformed("data", f"a token id is outside the table of {len(table)}")
     if "strangers" in rest:
         unknown, default = rest["strangers"], rest["default"]

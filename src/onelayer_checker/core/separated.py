@@ -5,12 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from onelayer_checker.core.balls import FLOAT32, FLOAT64, UP, Array
+from onelayer_checker.core.budget import spend
 from onelayer_checker.core.claims import KINDS, Claim, Kind, Verdict
 from onelayer_checker.core.classes import same_class
 from onelayer_checker.core.judge import Judge, Samples
-
-#: Pairs of samples that may be compared for one claim: those that are near in their first coordinate.
-MOST_PAIRS = 1 << 26
 
 
 def _separated(judge: Judge, claim: Claim) -> Verdict:
@@ -44,6 +42,7 @@ def _on_lattice(judge: Judge, claim: Claim, samples: Samples, size: float) -> Ve
         return None
     order = np.lexsort(_packed(nearest))
     same = np.flatnonzero((nearest[order[1:]] == nearest[order[:-1]]).all(axis=1))
+    spend("comparing equal samples", 2e4 * len(same))
     a, b = order[same], order[same + 1]  # classes are equivalent to themselves: neighbours are enough
     i, k = samples.i, samples.k
     if not same_class(judge.data, judge.network, claim.scope, i[a], k[a], i[b], k[b]).all():
@@ -70,9 +69,7 @@ def _along(judge: Judge, claim: Claim, samples: Samples, size: float) -> Verdict
     order = np.argsort(low[:, 0], kind="stable")
     reach = (high[order, 0] + delta) * UP  # coordinates are not negative: what begins beyond is delta apart
     pairs = int((np.searchsorted(low[order, 0], reach, side="right") - np.arange(1, len(order) + 1)).sum())
-    if pairs > MOST_PAIRS:
-        why = f"{pairs:,} pairs of samples are near in their first coordinate, more than {MOST_PAIRS:,}"
-        return Verdict("undecided", why, 0.0)
+    spend(f"{pairs:,} pairs of samples, near in their first coordinate,", 100.0 * pairs, 40.0 * len(order))
     i, k, ends = i[order], k[order], [(a[order], z[order]) for a, z in zip(low.T, high.T, strict=True)]
 
     def apart(c: int, a: Array, b: Array) -> Array:
@@ -88,6 +85,7 @@ def _along(judge: Judge, claim: Claim, samples: Samples, size: float) -> Verdict
         left = near = left[gap < delta]
         for c in range(1, len(ends)):
             near = near[apart(c, near, near + step) < delta]
+        spend("comparing equal samples", 2e4 * len(near))
         same = same_class(judge.data, judge.network, claim.scope, i[near], k[near], i[near + step], k[near + step])
         for a in near[~same][:1]:
             pair = f"sequence {i[a]}, token {k[a]} and sequence {i[a + step]}, token {k[a + step]}"

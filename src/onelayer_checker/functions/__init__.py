@@ -15,6 +15,7 @@ from onelayer_checker.functions.targets import Program
 
 #: How far above an error that is reached a bound may stay, and how many boxes a smaller one is worth.
 SLACK, BOXES = 0.15, 1 << 17
+LARGEST = 2.0**1000
 BOX = frozenset({"radius", "low", "high", "bound"})
 
 
@@ -30,9 +31,16 @@ def fits(found: Judge, claim: Claim) -> None:
             raise Malformed("claim", "the target takes or gives other numbers than the network")
 
 
+def _too_wide(claim: Claim) -> bool:
+    """The width of a box, and what lies a rounding beyond its ends, must be numbers too."""
+    return max(abs(claim.numbers[end]) for end in ("low", "high")) > LARGEST
+
+
 def _on_cells(found: Judge, claim: Claim) -> Verdict:
     """Of the balls around the stored sequences."""
     fits(found, claim)
+    if _too_wide(claim):
+        return Verdict("undecided", f"the box reaches beyond {LARGEST:.3g}", np.inf)
     samples = found.samples(claim.A, claim.scope, claim.numbers["radius"])
     readout, data = found.network.readout, found.data
     step = max(1, BLOCK // readout.widest)
@@ -44,6 +52,8 @@ def _on_cells(found: Judge, claim: Claim) -> Verdict:
 
 def _everywhere(found: Judge, claim: Claim) -> Verdict:
     fits(found, claim)
+    if _too_wide(claim):
+        return Verdict("undecided", f"the box reaches beyond {LARGEST:.3g}", np.inf)
     return judge_everywhere(claim, found.network)
 
 

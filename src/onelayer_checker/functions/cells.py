@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from onelayer_checker.core.balls import TINY, UP, Arithmetic, Array, Ball, U, gamma, relu
+from onelayer_checker.core.budget import spend
 from onelayer_checker.core.claims import Claim, Verdict
 from onelayer_checker.core.files import Malformed, fields, real
 from onelayer_checker.core.graph import Network, Stream
@@ -72,6 +73,8 @@ class Cells:
 def find_cells(network: Network, claim: Claim, tokens: Array) -> Cells:
     """Check that the stored sequences are centres of cells, each stored once; how many there are in all orders."""
     (N, n, d), number = tokens.shape, claim.numbers
+    # Orders are counted in whole numbers of up to n log n bits; a share of the box has 1,100 bits per variable.
+    spend("counting cells exactly", N * n * (200.0 + n) + 300.0 * (n * d) ** 2)
     radius, low, high = (Fraction(number[name]) for name in ("radius", "low", "high"))
     centres = np.unique(tokens).astype(np.float64)
     gaps = np.diff(centres)
@@ -139,6 +142,8 @@ def overflows(network: Network, tokens: Array, low: float, high: float, A: Arith
     Between cells a search decides nothing, so that all layers are evaluated densely.
     """
     middle, n = low / 2 + high / 2, tokens.shape[1]
+    dense = sum(Stack(stack.layers).effort(A) for stack in (network.feedforward, network.readout))
+    spend("looking for overflow", n * (dense + 100.0 * n))
     radius = max(high - middle, middle - low) * UP + TINY
     h = replace(network, feedforward=Stack(())).embed(np.full_like(tokens[:1], middle, np.float64), radius, A)
     if network.feedforward.layers:

@@ -32,6 +32,7 @@ from onelayer_checker.core.balls import (
     relu,
     softmax,
 )
+from onelayer_checker.core.budget import spend
 from onelayer_checker.core.graph import Network
 from onelayer_checker.core.layers import Layer
 from onelayer_checker.functions.slopes import dense
@@ -102,6 +103,10 @@ def stack(layers: tuple[Layer, ...], x: Value, A: Arithmetic) -> Value:
 def largest_rounding(network: Network, centre: Array, radius: Array, A: Arithmetic) -> Array:
     """At least |T_A(x) - T(x)| [B] for inputs x of boxes [B, n, d], and every value T_A(x) that A allows."""
     T, (B, n, d) = network.tensors, centre.shape
+    layers = (network.bottleneck, *network.readout.layers, *network.feedforward.layers)
+    largest = max(layer.inputs * layer.bias.size for layer in layers)
+    work = B * n * sum(2.0 * layer.inputs * layer.bias.size for layer in layers)
+    spend(f"rounding on {B:,} boxes", 1e6 + work, 24.0 * largest)
     x = Ball(centre.reshape(B * n, d), radius.reshape(B * n, d))
     size = np.abs(x.m) + x.r  # of tokens, which are real numbers, rounded where they are read
     h = Value(x, guarded(size * (A.u * UP) + A.tiny, size, A))

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from onelayer_checker.core.balls import REAL, TINY, UP, Array, Ball, U, add, dot, exact, gamma, linear, relu
+from onelayer_checker.core.budget import spend
 from onelayer_checker.core.files import Malformed
 from onelayer_checker.core.graph import Network, Stream
 from onelayer_checker.core.layers import Layer, Stack
@@ -104,7 +105,12 @@ def network_slopes(network: Network, centre: Array, radius: Array) -> Slopes:
     ]
     if max(widths) > WIDEST or "embedding.table" in network.tensors:
         raise Malformed("claim", f"slopes are for real tokens and layers of at most {WIDEST} units")
-    B, n, d = centre.shape
+    (B, n, d), (H, w, s) = centre.shape, network.tensors["attention.W_Q"].shape
+    layers = (network.bottleneck, *network.readout.layers, *network.feedforward.layers)
+    products = sum(layer.inputs * layer.bias.size for layer in layers)
+    work = n * (w + n * d) * (products + 20.0 * sum(widths)) + n * n * H * s * d * (20.0 * n + w)
+    scratch = 24.0 * max(layer.inputs * layer.bias.size for layer in layers)
+    spend(f"{B:,} boxes of the network", 1e6 + 3 * B * work, scratch + 64.0 * B * n * (w + n * d) * max(widths))
     lift = network.tensors.get("embedding.lift", np.eye(d))
     h = replace(network, feedforward=Stack(())).embed(centre, 0.0, REAL)
     dh = exact(np.broadcast_to(lift, (B * n, *lift.shape)))  # [B n, d, w]

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from onelayer_checker.core.balls import TINY, UP, Array, U
+from onelayer_checker.core.budget import spend
 from onelayer_checker.core.files import Malformed, fields, real
 from onelayer_checker.functions.intervals import (
     Interval,
@@ -199,6 +200,8 @@ def enclose(program: Program, low: Array, high: Array, gradient: bool) -> Enclos
     if not ((-np.inf < low) & (low <= high) & (high < np.inf)).all():
         raise ValueError("the ends of a box must be finite and in order")
     B, m, K = len(low), program.n * program.d, len(program.outputs)
+    work = len(program.lines) * (2 + m * gradient) * (3e4 + 20.0 * B)  # a line takes its time for a single box too
+    spend(f"{B:,} boxes of the target", work, 16.0 * B * K * (1 + 3 * m * gradient))
     ends = np.empty((2, B, K))
     slopes = np.zeros((2, B, K, m if gradient else 0))
     with np.errstate(all="ignore"):

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from onelayer_checker.core.balls import Arithmetic, Array, Ball
+from onelayer_checker.core.budget import spend
 from onelayer_checker.search.steps import Steps, ends, within_range
 
 #: Cells looked at for one token; a token in a more crowded place stays undecided.
@@ -64,6 +65,7 @@ class Cells:
         for _ in range(CROWD):
             if not rows.size:
                 break
+            spend("cells that crowd", 20.0 * rows.size * len(self.columns))
             l, h = low[rows], high[rows]
             off = ((l >= self.off_high[j]) | (h <= self.off_low[j])).any(axis=1)
             on = ((h <= self.on_high[j]) & (l >= self.on_low[j])).all(axis=1)

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from onelayer_checker.core.balls import Arithmetic, Array, Ball
-from onelayer_checker.core.layers import Layer
+from onelayer_checker.core.layers import Layer, Stack
 from onelayer_checker.search.builder import FIRST, NONE, Builder, NotSearched
 from onelayer_checker.search.cells import Cells, families, staircases
-from onelayer_checker.search.operations import Decide, DecideInRow, Operation, Pick
+from onelayer_checker.search.operations import Add, Decide, DecideInRow, Evaluate, Gate, Operation, Pick
 from onelayer_checker.search.parts import Dense, Known, Part, Token
 from onelayer_checker.search.steps import RowSteps, Steps
 
@@ -33,6 +33,18 @@ class Plan:
             return None
         found = any(isinstance(operation, Decide) for operation in builder.operations)
         return Plan(builder.operations, output, builder.widest) if found else None
+
+    def effort(self, A: Arithmetic) -> float:
+        """Operations that one row takes, about; what it leaves open takes a few more."""
+        total = 1000.0
+        for operation in self.operations:
+            if isinstance(operation, Evaluate):
+                total += Stack((operation.layer,)).effort(A)
+            elif isinstance(operation, Add | Gate):
+                sums = operation.sums
+                total += 10.0 * len(sums.bias) * (1 + len(sums.weight) + len(sums.rows))
+            total += 200.0
+        return total
 
     def run(self, x: Ball, A: Arithmetic) -> tuple[Ball, Array]:
         """The output for rows of x, and which rows are not certain."""

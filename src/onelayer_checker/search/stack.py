@@ -71,6 +71,10 @@ class Searched(Stack):
         """Products that evaluating one row takes."""
         return sum(layer.weight.size for layer in self.layers)
 
+    def effort(self, A: Arithmetic) -> float:
+        plan = self.plan(A)
+        return super().effort(A) if plan is None else plan.effort(A)
+
     @property
     def widest(self) -> int:
         return max((plan.widest for plan in self.plans.values() if plan is not None), default=64)
