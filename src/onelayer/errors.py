@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 
+def visible(text: str) -> str:
+    """Text from a file that anybody may have written, fit to be shown: an escape sequence could hide the rest."""
+    return "".join(c if c == "\n" or c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
 class HypothesisError(ValueError):
     """Four parts: the statement, what it needs, what was found and where, and the smallest remedy."""
 
     def __init__(self, statement: str, needs: str, found: str, remedy: str) -> None:
         self.statement, self.needs, self.found, self.remedy = statement, needs, found, remedy
-        super().__init__(f"[{statement}] needs {needs}; {found}. {remedy}")
+        super().__init__(visible(f"[{statement}] needs {needs}; {found}. {remedy}"))
 
     def __reduce__(self) -> tuple[type[HypothesisError], tuple[str, str, str, str]]:
         return HypothesisError, (self.statement, self.needs, self.found, self.remedy)

@@ -14,7 +14,7 @@ from safetensors.numpy import load as load_tensors
 from onelayer.certify.names import FILE as NAMES
 from onelayer.certify.names import Names
 from onelayer.errors import HypothesisError
-from onelayer_checker import Claim
+from onelayer_checker import Claim, check
 
 Array = NDArray[Any]
 CERTIFICATE, MODEL, DATA = "certificate.json", "model.safetensors", "data.safetensors"
@@ -30,8 +30,13 @@ class CertifiedFolder:
 
 
 def read_certified(folder: str | Path) -> CertifiedFolder:
-    """Read a certified folder; one that is broken or not certified is refused by name."""
+    """Read a certified folder; one that is broken or not certified is refused by name.
+
+    The checker reads it first: it opens no pipe or device, and nothing that is larger than it says.
+    """
     try:
+        if (looked := check(folder, claims=[])).gate:
+            raise ValueError(looked.why)
         certificate = json.loads((Path(folder) / CERTIFICATE).read_bytes())
         claims = tuple(Claim.read(entry, f"claims[{i}]") for i, entry in enumerate(certificate["claims"]))
         content = {
@@ -46,8 +51,6 @@ def read_certified(folder: str | Path) -> CertifiedFolder:
         return CertifiedFolder(
             certificate, claims, load_tensors(content[MODEL]), load_tensors(content[DATA]), names
         )
-    except FileNotFoundError as error:
-        found = f"there is no {error.filename}"
     except Exception as error:  # a broken file breaks its reader in many ways
         found = str(error)[:200]
     remedy = "Write it with `onelayer memorize` or `onelayer approximate`."

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from html import escape
+from html import escape as escape_tags
 from pathlib import Path
 
 from onelayer.certify.words import assumed, not_claimed, sentence, target_of
+from onelayer.errors import visible
 from onelayer.export.bundle import load
 from onelayer.ledger import show
 from onelayer_checker import Claim, Report, check
@@ -24,6 +25,11 @@ border-bottom: 1px solid #d8dee4; vertical-align: top }
 .number { font-variant-numeric: tabular-nums }
 code { font-size: .9em } footer { color: #656d76; font-size: .85rem; margin-top: 2rem }
 """
+
+
+def escape(text: str) -> str:
+    """Text of a bundle for a page: no tags of its own, and nothing that turns the direction of writing."""
+    return escape_tags(visible(text))
 
 
 def write_report(folder: str | Path, path: str | Path, show_line: Callable[[str], None] = lambda _: None) -> Report:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import sys
+from io import TextIOWrapper
 
 
 def main() -> None:
     """Run the command line. Importing it takes a moment, in which a person may already press Ctrl-C."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a name that the terminal cannot show must not end the program
+            stream.reconfigure(errors="backslashreplace")
     try:
         from onelayer.cli.app import run
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
+import traceback
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -38,7 +39,7 @@ from onelayer.cli.console import (
 from onelayer.comparison import compare
 from onelayer.constructions.memorization import memorize as memorize_data
 from onelayer.data.tables import Table, answered, example, read_table, write_answers
-from onelayer.errors import HypothesisError, MissingExtraError
+from onelayer.errors import HypothesisError, MissingExtraError, visible
 from onelayer.export.bundle import check_target, load, save
 from onelayer.planning import plan as plan_data
 from onelayer.recall import outside_box, recall
@@ -264,8 +265,13 @@ def run() -> None:
     try:
         app()
     except (HypothesisError, MissingExtraError, OSError) as error:
-        err.print(f"error: {in_options(str(error))}", style="red", highlight=False, markup=False, soft_wrap=True)
+        err.print(
+            f"error: {visible(in_options(str(error)))}", style="red", highlight=False, markup=False, soft_wrap=True
+        )
         sys.exit(2)
     except MemoryError as error:
         err.print(f"error: out of memory ({error}). Use fewer sequences, or a smaller --rank.", markup=False)
         sys.exit(2)
+    except Exception:  # a bug; Python's own exit code, 1, would be NOT VERIFIED or another answer of a command
+        sys.stderr.write(visible(traceback.format_exc()))
+        sys.exit(70)

@@ -17,7 +17,7 @@ from onelayer.certify.names import FILE as NAMES
 from onelayer.certify.report import write_report
 from onelayer.cli.console import AsJson, Model, about, print_json, progress, say
 from onelayer.data.tables import read_table
-from onelayer.errors import HypothesisError
+from onelayer.errors import HypothesisError, MissingExtraError
 from onelayer.export.bundle import DESCRIPTION
 from onelayer_checker import Report, check
 
@@ -43,6 +43,8 @@ def verify(
     engine: Annotated[
         Literal["numpy", "arb", "both"], typer.Option(help="Who judges real arithmetic; both must agree.")
     ] = "numpy",
+    budget: Annotated[float | None, typer.Option(help="Operations that the checker may spend.")] = None,
+    memory: Annotated[float | None, typer.Option(help="Bytes of memory that it may use.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Have the independent checker decide a bundle's certificate. Exit code 0 only for VERIFIED."""
@@ -58,6 +60,8 @@ def verify(
                 require=require or (),
                 engine=engine,
                 jobs=os.cpu_count() or 1,
+                budget=budget,
+                memory=memory,
                 show=lambda judged: lines.append(str(judged)),
                 progress=lambda done, total: step(f"checking: {done:,} of {total:,} sequences"),
             )
@@ -65,6 +69,8 @@ def verify(
             needs = "claims such as 'memorizes', 'memorizes float32' or 'memorizes float32 1e-6'"
             raise HypothesisError("data", needs, str(error), "Correct --require.") from None
         verdict = replace(verdict, notes=(*verdict.notes, *read_here))
+        if verdict.gate == "flint":
+            raise MissingExtraError(f"--engine {engine}", "python-flint", "exact")
         exports: dict[str, str] = {}
         if verdict.result == "VERIFIED":
             step("comparing exports")

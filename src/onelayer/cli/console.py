@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NoReturn
 
 import typer
 from rich.console import Console
@@ -16,9 +17,20 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from onelayer.constructions.problem import Mapping, Options, Readout
 from onelayer.data.tables import Table, like_answers
-from onelayer.errors import HypothesisError
+from onelayer.errors import HypothesisError, visible
 
-out, err = Console(), Console(stderr=True)
+#: Exit code of a command whose reader went away, as a shell would give it; 1 would be the answer of some commands.
+BROKEN_PIPE = 141
+
+
+class Screen(Console):
+    def on_broken_pipe(self) -> NoReturn:
+        """What could not be written is given up, or it would be tried again at exit, with another code."""
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        raise SystemExit(BROKEN_PIPE)
+
+
+out, err = Screen(), Screen(stderr=True)
 
 Data = Annotated[
     Path, typer.Argument(help="Sequences and answers: .jsonl, .csv, .npz or .parquet.", show_default=False)
@@ -90,12 +102,16 @@ def in_options(message: str) -> str:
 
 
 def say(text: str) -> None:
-    """Plain words: no markup in names, no line breaks of our own."""
-    out.print(text, highlight=False, markup=False, soft_wrap=True)
+    """Plain words: no markup and nothing invisible in names, no line breaks of our own."""
+    out.print(visible(text), highlight=False, markup=False, soft_wrap=True)
 
 
 def print_json(value: Any) -> None:
-    sys.stdout.write(json.dumps(value, allow_nan=False) + "\n")
+    try:
+        sys.stdout.write(json.dumps(value, allow_nan=False) + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        out.on_broken_pipe()
 
 
 @contextmanager
