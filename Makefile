@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test fast lint env bench lab clean help
+.PHONY: demo test fast lint env bench lab checker clean help
 
 help:
 	@echo "make demo   compile a small table of facts into one layer and look at it"
@@ -12,6 +12,7 @@ help:
 	@echo "make lint   formatter, linter, types, import contracts"
 	@echo "make bench  measure against floors and peers"
 	@echo "make lab    run every experiment at its quick setting and write lab-report.html"
+	@echo "make checker   the checker as one file, dist/onelayer_checker.pyz, and its SHA-256"
 	@echo "make env    create $(VENV) with everything the tests need"
 
 # Without the label "+cpu" pip would take gigabytes of CUDA. Where no index has the label, it fails at once, and PyTorch's
@@ -59,6 +60,10 @@ bench: env
 lab: env
 	$(BIN)/onelayer lab run all
 	$(BIN)/onelayer lab report
+
+# Only the standard library is needed to build it.
+checker:
+	@$(PYTHON) tools/one_file.py
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
