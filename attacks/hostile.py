@@ -297,7 +297,8 @@ def program(n: int, d: int, lines: list[list[Any]]) -> dict[str, Any]:
 def _functions() -> Iterator[Hostile]:
     """Boxes that are none, and programs times boxes."""
     point, four, once = np.full((1, 1, 1), 0.5), np.full((1, 4, 1), 0.5), {"which": np.zeros(1, np.int64)}
-    waves = [["x", 0, 0], *(["exp" if i % 2 else "neg", i] for i in range(9_998))]
+    waves = [["const", (3.0).hex()], ["x", 0, 0]]
+    waves += [["sin", i] if i % 2 == 0 else ["mul", i, 0] for i in range(1, 9_999)]  # sin(3 sin(3 ...)))
 
     def everywhere(tokens: np.ndarray, length: int, **fields: float) -> dict[str, Any]:
         numbers = {"bound": 2.0**-40, "low": 0.0, "high": 1.0} | fields
@@ -316,7 +317,7 @@ def _functions() -> Iterator[Hostile]:
     for name, low, high in (("of all numbers", -largest, largest), ("up to the largest number", 0.0, largest)):
         box = plain(point, everywhere(point, 9, low=low, high=high))
         yield Hostile(f"a box {name}", "its width overflows", "UNKNOWN", "", box.write)
-    many = [everywhere(four, 700) for _ in range(64)]
+    many = [everywhere(four, 700, bound=2.0**-i) for i in range(1, 65)]
     yield _over("64 long programs", "boxes times lines", plain(four, *many, **once), *LESS)
     yield _over("10,000 lines", "boxes times lines", plain(four, everywhere(four, 10_000), **once), *LESS)
     cells = {"low": -1.0, "high": 2e5, "radius": 0.25, "measure": 1.0, "bound": 1e6}

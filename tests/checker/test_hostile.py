@@ -119,15 +119,16 @@ def test_an_honest_folder_of_millions_of_answers_has_room() -> None:
 
 def test_what_is_asked_for_counts_in_all() -> None:
     """The budget of a folder is one: claims cannot each have it again."""
-    tokens = np.broadcast_to(np.float32(0), (1000, 100, 16))
+    tokens, model = np.broadcast_to(np.float32(0), (1000, 100, 16)), network(1, 16, 1, 1)
+
+    def ask(times: int) -> None:
+        for _ in range(times):
+            budget.spend_on_coordinates(model, tokens, FLOAT32, last=False)
+
     with budget.limited(None, None):
-        for _ in range(8):
-            budget.spend_on_coordinates(network(1, 16, 1, 1), tokens, FLOAT32, last=False)
+        ask(8)
         with pytest.raises(budget.Beyond, match="operations in all"):
-            all(
-                budget.spend_on_coordinates(network(1, 16, 1, 1), tokens, FLOAT32, last=False) is None
-                for _ in range(56)
-            )
+            ask(56)
 
 
 def test_pairs_are_counted_before_they_are_compared(monkeypatch) -> None:
