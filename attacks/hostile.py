@@ -182,9 +182,7 @@ def _headers() -> Iterator[Hostile]:
         return lambda header: {**header, "attention.W_Q": {**header["attention.W_Q"], **fields}}
 
     weights, many = honest().model, {f"t{i}": np.zeros(1, np.float32) for i in range(12_000)}
-    lists = b'{"__metadata__": [' + b"[]," * 33_000_000 + b"[]]}"
     for name, content in {
-        "100 MB": len(lists).to_bytes(8, "little") + lists,
         "a length of 2^63": (1 << 63).to_bytes(8, "little") + b"{}",
         "12,000 tensors": pack(many),
         "a shape that wraps around": pack(weights, entry(shape=[1 << 32, 1 << 32, 1])),
@@ -195,6 +193,12 @@ def _headers() -> Iterator[Hostile]:
     }.items():
         gate = "json" if name == "deep metadata" else "safetensors"
         yield Hostile(f"header: {name}", "no work by request", "MALFORMED", gate, model(content))
+
+    def large(folder: Path) -> None:
+        lists = b'{"__metadata__": [' + b"[]," * 33_000_000 + b"[]]}"
+        model(len(lists).to_bytes(8, "little") + lists)(folder)
+
+    yield Hostile("header: 100 MB", "no work by request", "MALFORMED", "safetensors", large)
 
 
 def _names() -> Iterator[Hostile]:
@@ -278,8 +282,21 @@ def _many_products() -> Iterator[Hostile]:
     yield _over("a wide readout", "2e11 products", plain(samples, model=_readout(*sizes)))
     grid, radii = np.zeros((2_000, 100, 1)), [claim("robust", radius=2.0**-i) for i in range(64)]
     yield _over("64 radii", "1.3e9 logits in all", plain(grid, *radii), *LESS)
+    yield _over("a crowd of cells", "all begin and end at one place", _crowd(4_000, 20_000), *LESS)
     deep = plain(samples[:2], model=_readout(*[1] * 450))
     yield Hostile("450 layers", "a call for each", "VERIFIED", "", deep.write)
+
+
+def _crowd(cells: int, N: int) -> Bundle:
+    """Cells that only a second coordinate tells apart, while a search goes along the first."""
+    at = 4.0 * np.arange(cells)
+    units = np.tile([[1.0, -1, 0, 0], [0, 0, 1, -1]], cells)
+    biases = np.stack([np.full(cells, -2.0), np.zeros(cells), -at - 1, at - 1], axis=1)
+    layers = _readout(2, 4 * cells, cells, 1)
+    layers |= {"readout.1.weight": units, "readout.1.bias": biases.ravel(), "readout.2.bias": np.ones(cells)}
+    layers["readout.2.weight"] = np.full((cells, 4, 1), -1.0)
+    tokens = np.stack([np.ones(N), at[np.arange(N) % cells]], axis=1)[:, None]
+    return plain(tokens, model=layers)
 
 
 def _readout(*sizes: int) -> Tensors:
@@ -287,6 +304,12 @@ def _readout(*sizes: int) -> Tensors:
     for i, shape in enumerate(pairwise(sizes), 1):
         layers |= {f"readout.{i}.weight": np.zeros(shape), f"readout.{i}.bias": np.zeros(shape[1])}
     return layers
+
+
+def _lifted(d: int, about: dict[str, Any]) -> Bundle:
+    """One token of many components."""
+    one = plain(np.ones((1, 1, 1)))
+    return plain(np.ones((1, 1, d)), about, model={**one.model, "embedding.lift": np.zeros((d, 1))})
 
 
 def program(n: int, d: int, lines: list[list[Any]]) -> dict[str, Any]:
@@ -327,9 +350,10 @@ def _functions() -> Iterator[Hostile]:
     yield _over("720 orders", "orders times sequences times lines", orders_of_six, *LESS)
     assumed = {"lipschitz": ZERO, "error": ZERO, "symmetric": True}
     power = claim("sup_error", "sequence", target=assumed, **cells | {"radius": 5e-324})
-    lift = {"embedding.lift": np.zeros((20_000, 1))}
-    long = plain(np.ones((1, 1, 20_000)), power, model=lift | plain(point).model | lift)
-    yield _over("a radius to the power 20,000", "fractions of millions of digits", long)
+    yield _over("a radius to the power 20,000", "fractions of millions of digits", _lifted(20_000, power))
+    mean = {name: value for name, value in cells.items() if name != "measure"} | {"p": 2.0}
+    many = claim("lp_error", "sequence", target=program(1, 65, [["x", 0, 64]]), **mean)
+    yield Hostile("65 variables", "more than an array has axes", "UNKNOWN", "", _lifted(65, many).write)
     G = 16_000
     blocks = _readout(1, G, G, 1) | {"readout.2.weight": np.zeros((G, 1, 1))}
     yield _over("blocks written out", "a matrix of 2 GB", plain(point, everywhere(point, 9), model=blocks))

@@ -180,7 +180,9 @@ def range_of_target(target: Target, cells: Cells, data: Data, low: float, high: 
     m = target.n * target.d
     parts = max(1, int(RANGE_BOXES ** (1 / m) + 1e-9))
     edges = np.linspace(low, high, parts + 1)
-    at = np.stack(np.unravel_index(np.arange(parts**m), (parts,) * m), axis=1)
+    at = np.zeros((1, m), np.intp)
+    if parts > 1:  # not with many variables: NumPy knows no more than 64 axes
+        at = np.stack(np.unravel_index(np.arange(parts**m), (parts,) * m), axis=1)
     below, above = bounds(target, edges[at], edges[at + 1])
     return below.reshape(-1, q).min(axis=0), above.reshape(-1, q).max(axis=0)
 

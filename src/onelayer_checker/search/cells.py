@@ -65,7 +65,7 @@ class Cells:
         for _ in range(CROWD):
             if not rows.size:
                 break
-            spend("cells that crowd", 20.0 * rows.size * len(self.columns))
+            spend("cells that crowd", 60.0 * rows.size * len(self.columns))
             l, h = low[rows], high[rows]
             off = ((l >= self.off_high[j]) | (h <= self.off_low[j])).any(axis=1)
             on = ((h <= self.on_high[j]) & (l >= self.on_low[j])).all(axis=1)
