@@ -52,7 +52,11 @@ def bundle(dtype: str, model: Tensors, tokens: Any, answers: Any, *claims: dict[
     weights = {name: np.asarray(a, dtype) for name, a in (zero | model).items()}
     data = {"tokens": np.asarray(tokens, dtype), "answers": np.asarray(answers, np.float64).reshape(-1, 1)}
     return Bundle(
-        certificate, weights, data, {}, names=real_names("embedding.positions" in model, claims[0]["scope"])
+        certificate,
+        weights,
+        data,
+        {},
+        names=real_names("embedding.positions" in model, claims[0]["scope"] if claims else "token"),
     )
 
 

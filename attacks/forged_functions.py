@@ -13,6 +13,11 @@ from attacks.forgeries import Forgery
 Change = Callable[[Bundle], None]
 
 
+def causal(b: Bundle) -> None:
+    """Every token sees only those before it; the names say so, too."""
+    b.certificate["graph"]["causal"] = b.names["causal"] = True
+
+
 def claims(edit: Callable[[dict[str, Any]], None], *kinds: str) -> Change:
     """Edits all claims, or those of some kinds."""
 
@@ -98,15 +103,14 @@ def of_cells(base: Bundle) -> Iterator[Forgery]:
     yield _malformed("a shorter sequence", "the function takes two tokens", lengths)
     yield _unknown("a sequence missing", "the share is larger", stored(slice(1, None)))
     yield _unknown("all but one missing", "the share is larger", stored(slice(1)))
-    yield _unknown(
-        "causal", "a stored order stands for itself only", lambda b: b.certificate["graph"].update(causal=True)
-    )
+    yield _unknown("causal", "a stored order stands for itself only", causal)
 
     def places(b: Bundle) -> None:
         b.model |= {
             "embedding.lift": np.ones((1, 1), np.float32),
             "embedding.positions": np.zeros((2, 1), np.float32),
         }
+        b.names["positions"] = True
 
     yield _unknown("positions that are 0", "a stored order stands for itself only", places)
     last, steepest = "readout.5", base.model["readout.3.weight"]
@@ -130,7 +134,7 @@ def _claims_of_cells() -> Iterator[Forgery]:
     yield _malformed("an output missing", "one per token", target(outputs=[5]))
     yield _malformed("a target with a note", "no field may be added", target(note=1), "fields")
     yield _malformed("no target", "what is it about?", claims(lambda c: c.pop("target")), "fields")
-    yield _malformed("scope last", "there are answers for all tokens", put(scope="last"), "data")
+    yield _malformed("scope last", "there are answers for all tokens", put(scope="last"), "names")
     yield _malformed("memorizes with a target", "no field may be added", put(type="memorizes"), "fields")
     for p in (0.0, 1.5, 65.0, -1.0):
         yield _malformed(f"p {p}", "whole numbers from 1 to 64", put("lp_error", p=p))
@@ -168,9 +172,7 @@ def of_hats(base: Bundle) -> Iterator[Forgery]:
     yield _unknown("an assumption", "nothing is known between the stored sequences", put(target=ASSUMED))
     yield _unknown("tokens exchanged", "not the target", target(outputs=[10, 6]))
     yield _unknown("one answer for both", "not the target of the other", target(outputs=[6, 6]))
-    yield _unknown(
-        "causal", "the first token sees only itself", lambda b: b.certificate["graph"].update(causal=True)
-    )
+    yield _unknown("causal", "the first token sees only itself", causal)
     half = base.model["readout.3.bias"].size // 2  # some vertex
     for name, at in (
         ("readout.1.bias", 4 * half),

@@ -77,7 +77,8 @@ def compared(folder, case: Case) -> int:
     assert outcomes(folder / "right", dense=True) == found
     assert {outcome for _, outcome in found} == {"proved"}
     data = case.certificate.data
-    data["answers"][data["which"][-1] if "which" in data else -1] += 1
+    row = data["which"][-1] if "which" in data else -1
+    data["answers"][row] += np.where(data["answers"][row] >= 1, -1.0, 1.0)  # another class, or another number
     onelayer.save(folder / "wrong", case.model, certificate=case.certificate)
     found = outcomes(folder / "wrong", dense=False)
     assert outcomes(folder / "wrong", dense=True) == found

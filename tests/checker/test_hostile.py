@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from attacks.hostile import claim, honest, hostile_folders, plain
-from onelayer_checker.core import budget, judge
+from onelayer_checker.core import budget, separated
 from onelayer_checker.core.balls import FLOAT32
 from onelayer_checker.core.graph import build
 from onelayer_checker.front import EXITS, check
@@ -134,10 +134,10 @@ def test_what_is_asked_for_counts_in_all() -> None:
 def test_pairs_are_counted_before_they_are_compared(monkeypatch) -> None:
     """As many as are near, however close to the edge: a brute force count is never larger."""
     rng, said = np.random.default_rng(5), []
-    monkeypatch.setattr(judge, "spend", lambda what, *_: said.append(what))
+    monkeypatch.setattr(separated, "spend", lambda what, *_: said.append(what))
     for delta in (2.0**-20, 1.0, 1 / 3):
         t = np.sort(rng.integers(0, 40, 300)) * delta * rng.choice([1 - 2.0**-52, 1.0, 1 + 2.0**-52], 300)
-        tokens = np.stack([t, np.arange(300) * 4 * delta], axis=1)[:, None]
+        tokens = np.stack([t, np.arange(300) * 4 * delta + 0.5], axis=1)[:, None]
         bundle = plain(tokens, claim("separated", r=1e6, delta=delta))
         near = int((np.abs(t[:, None] - t) < delta).sum() - 300) // 2
         assert check(bundle.files()).result == "VERIFIED"
