@@ -106,6 +106,24 @@ def test_steps_near_the_ends_of_the_range() -> None:
     assert at_zero.decide(exact(np.array([[2.0**-126 * 0.75]])), REAL).tolist() == [1]
 
 
+def test_steps_that_flushing_or_biases_undo() -> None:
+    backwards = Steps(0, -1.0, np.array([2.0**-127]), np.array([-1.0]), 1.0, 1.0)
+    assert backwards.decide(exact(np.array([[-(2.0**-126) * 0.75]])), FLOAT32).tolist() == [-1]
+    assert backwards.decide(exact(np.array([[-(2.0**-126) * 0.75]])), REAL).tolist() == [1]
+    steep = Steps(0, 1.0, np.array([2.0]), np.array([1.0]), 2.0**123, 1.0)  # a bias of 2^123
+    assert steep.decide(exact(np.zeros((1, 1))), FLOAT32).tolist() == [-1]
+    assert steep.decide(exact(np.zeros((1, 1))), REAL).tolist() == [0]
+
+
+def test_tokens_that_are_not_known() -> None:
+    token = Token(unknown=np.zeros(3, bool))
+    token.put(1, Ball(np.zeros((3, 2)), np.array([[0, 1], [0, np.inf], [0, 0]])))
+    assert token.unknown.tolist() == [False, True, False]
+    token.choose(2, np.array([-1, 2, 1]))
+    assert token.unknown.tolist() == [True, True, False]
+    assert token.choices[2].tolist() == [0, 2, 1]
+
+
 @EVERY
 def test_steps_along_rows(A) -> None:
     rng, decided, sorts = np.random.default_rng(2), 0, set()
@@ -304,6 +322,13 @@ def test_sums_that_are_not_known() -> None:
     unknown = Ball(np.ones((1, 1)), np.full((1, 1), np.inf))
     with np.errstate(invalid="ignore"):
         assert added([], unknown, np.zeros((1, 1)), zero, REAL).r.tolist() == [[np.inf]]
+
+
+def test_radii_of_many_balls_add_up() -> None:
+    """Each addition loses nearly half of the last bit of what 65,536 radii have added up to."""
+    many, radius = 1 << 16, 1 + 0.49 * 2.0**-37
+    y = added([], Ball(np.zeros((1, many)), np.full((1, many), radius)), np.ones((many, 2)), np.zeros(2), REAL)
+    assert min(Fraction(r) for r in y.r[0].tolist()) >= many * Fraction(radius)
 
 
 def test_rows_that_might_be_rounded() -> None:

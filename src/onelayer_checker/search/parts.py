@@ -132,7 +132,8 @@ def added(rows: list[tuple[Array, Array, bool]], x: Ball, W: Array, b: Array, A:
         m, S = m + value, S + size
     k = 2 * (len(rows) + W.shape[1]) + 4
     reach = (np.abs(x.m) + x.r).max(axis=1, initial=0.0)[:, None] + np.abs(W).max(initial=0.0)
-    r = (R + gamma(k, U) * S + gamma(k, A.u) * (S + R)) * UP + 4 * k * (A.tiny + TINY) * (2 + reach)
+    inflate = (1 + 2 * k * U) * UP  # S and R are themselves rounded sums
+    r = (R + gamma(k, U) * S + gamma(k, A.u) * (S + R)) * inflate + 4 * k * (A.tiny + TINY) * (2 + reach)
     for _, size, single in rows:
         if not single:  # of many terms: known only where nothing is rounded
             r = np.where(size > 0, np.inf, r)
