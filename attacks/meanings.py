@@ -126,6 +126,7 @@ def _unfit(base: Bundle) -> Iterator[Misnomer]:
     yield _malformed("causal in the names", "the graph is not", "names", put(causal=True))
     yield _malformed("positions in the names", "the network has none", "names", put(positions=True))
     yield _malformed("causal 0", "true or false", "names", put(causal=0))
+    yield _malformed("positions 0", "true or false", "names", put(positions=0))
     yield _malformed("names of another version", "unknown", "names", put(format="onelayer-names/2"))
     yield _malformed("a note in the names", "no field may be added", "fields", put(note="x"))
     assert base.names is not None

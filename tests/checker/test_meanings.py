@@ -67,7 +67,10 @@ def test_a_misnomer_is_told(tmp_path, facts, honest, name) -> None:
 def test_the_honest_bundle_is_what_the_person_has(folder, facts) -> None:
     report = check(folder, data=facts, require=["memorizes float32 0", "memorizes real", "separated"])
     assert (report.result, report.gate, report.why) == ("VERIFIED", "", "")
-    assert report.notes[-1] == "the data given: all 16 sequences are certified with these answers"
+    assert report.notes == (
+        "about the 16 sequences stored in the folder, with 4 tokens and 16 classes",
+        "the data given: all 16 sequences are certified with these answers",
+    )
     assert report.to_json()["notes"] == list(report.notes)
 
 

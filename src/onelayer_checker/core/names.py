@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from onelayer_checker.core.balls import Array
-from onelayer_checker.core.claims import SCOPES, Claim
+from onelayer_checker.core.claims import Claim
 from onelayer_checker.core.files import Malformed, fields, real
 from onelayer_checker.core.graph import Network
 from onelayer_checker.core.samples import Data
@@ -36,8 +36,8 @@ class Names:
 def read_names(content: Any) -> Names:
     """What `names.json` says; names that Python takes for equal are refused, since no look-up tells them apart."""
     fields(content, {"format", "scope", "causal", "positions", "tokens", "pieces", "answers"}, "names")
-    if content["format"] != "onelayer-names/1" or content["scope"] not in SCOPES:
-        raise Malformed("names", f"unknown format {content['format']!r:.40} or scope {content['scope']!r:.20}")
+    if content["format"] != "onelayer-names/1":
+        raise Malformed("names", f"unknown format {content['format']!r:.40}")
     causal, positions = content["causal"], content["positions"]
     if type(causal) is not bool or type(positions) is not bool:
         raise Malformed("names", "causal and positions are true or false")
@@ -54,7 +54,7 @@ def fit(names: Names, network: Network, data: Data, claims: Iterable[Claim]) -> 
         raise Malformed("names", "causal or positions are not those of the network")
     for claim in claims:
         if claim.scope != names.scope:
-            raise Malformed("names", f"a claim is per {claim.scope}, the names say per {names.scope}")
+            raise Malformed("names", f"a claim is per {claim.scope}, the names say per {names.scope!r:.20}")
     if names.answers is not None:
         default = [] if data.strangers is None else [data.strangers.answers]
         numbers = np.concatenate([data.answers, *default])
