@@ -115,7 +115,11 @@ def _unfit(base: Bundle) -> Iterator[Misnomer]:
         for same, why in ((0, "a name twice"), (1, "a name twice, later")):
             changed = edit(field, lambda names, i=same: [*names[:-1], names[i]])
             yield _malformed(f"{field}: {why}", "two numbers, one name", "names", changed)
-        yield _malformed(f"{field} an object", "a list", "names", put(**{field: {"a": 0}}))
+        for kind, make in (
+            ("an object", dict.fromkeys),
+            ("a string", lambda names: "".join(map(chr, range(len(names))))),
+        ):
+            yield _malformed(f"{field} {kind}", "a list", "names", edit(field, make))
         yield _malformed(f"{field} empty", "nothing is named", "names", put(**{field: []}))
     yield _malformed("a word missing", "as many as rows", "names", edit("tokens", lambda names: names[:-1]))
     yield _malformed("a word more", "as many as rows", "names", edit("tokens", lambda names: [*names, "more"]))
@@ -140,7 +144,7 @@ def _unfit(base: Bundle) -> Iterator[Misnomer]:
         ("an odd piece", ["abc", *pieces[1:]]),
         ("a piece in capitals", ["AB", *pieces[1:]]),
         ("a piece that is a number", [1, *pieces[1:]]),
-        ("pieces in a string", "00"),
+        ("pieces a number", 0),
     ):
         yield _malformed(name, "the bytes of each token, as one writes them", "names", put(pieces=changed))
 

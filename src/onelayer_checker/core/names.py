@@ -84,7 +84,7 @@ def _key(value: Any) -> tuple[Any, ...]:
 def _names(listed: Any, field: str) -> tuple[Any, ...] | None:
     if listed is None:
         return None
-    if not isinstance(listed, list) or not listed:
+    if not isinstance(listed, list):
         raise Malformed("names", f"{field} must be null or a list of names")
     names = tuple(_name(entry, field) for entry in listed)
     if len(set(names)) != len(names):
