@@ -13,10 +13,13 @@ import pytest
 
 import onelayer
 from attacks.bundle import read
+from attacks.counterexamples import COPY, IDENTITY, bundle, claim
 from attacks.meanings import ANSWERS, SEQUENCES, loosen, misnomers
 from onelayer import HypothesisError, load, memorize, save
 from onelayer.certify.names import names_of
-from onelayer_checker import check
+from onelayer_checker import Claim, check
+from onelayer_checker.core.meaning import beside, constant_error
+from onelayer_checker.core.samples import Data
 
 DATA = (SEQUENCES, ANSWERS)
 LINES = "".join(json.dumps({"tokens": x, "answers": y}) + "\n" for x, y in zip(*DATA, strict=True))
@@ -164,8 +167,8 @@ def test_reals_are_proved_to_their_rounding_or_to_what_was_asked_for(tmp_path) -
     model = memorize(X, Y, dtype="float32")
     rounding = float(np.abs(Y - Y.astype(np.float32)).max())
     claims = {c["arith"]: c for c in onelayer.certify(model, X, Y).claims if c["type"] == "memorizes"}
-    for claim in claims.values():
-        assert rounding <= float.fromhex(claim["eps"]) <= rounding * 1.000001
+    for found in claims.values():
+        assert rounding <= float.fromhex(found["eps"]) <= rounding * 1.000001
     with pytest.raises(HypothesisError, match=r"it can prove .*\. Pass tolerance="):
         onelayer.certify(model, X, Y, tolerance=rounding / 2)
     with pytest.raises(HypothesisError, match="a constant would do"):
@@ -254,3 +257,38 @@ def test_names_without_room_in_a_certificate_are_refused_before_it_is_written(
     with pytest.raises(HypothesisError, match="names of at most"):
         save(tmp_path / "m", memorize(*DATA), data=DATA)
     assert save(tmp_path / "m", memorize(*DATA)).is_dir()
+
+
+@pytest.mark.parametrize(
+    ("answers", "error"),
+    [
+        ([[0], [2], [1]], 1.0),
+        ([[3], [3]], 3.0),
+        ([[-3], [-3]], 3.0),
+        ([[0], [0]], np.inf),
+        ([[0, 5], [0.5, 5]], 5.0),
+        ([[1, 5], [1.5, 7]], 1.0),
+        ([[-1e308], [1e308]], np.inf),
+    ],
+)
+def test_the_error_of_the_best_constant(answers, error) -> None:
+    assert constant_error(np.array(answers, np.float64)) == error
+
+
+def test_a_bound_is_less_than_the_error_of_the_best_constant(tmp_path) -> None:
+    copy = COPY | IDENTITY
+    for eps, result in ((0.5, "MALFORMED"), (np.nextafter(0.5, 0), "VERIFIED")):
+        b = bundle("float64", copy, [[[1], [2]]], [1, 2], claim("memorizes", "real", eps=eps))
+        assert check(b.write(tmp_path)).result == result
+
+
+def test_the_spread_is_told_beside_a_bound() -> None:
+    data = Data(
+        np.zeros((3, 1, 1)), np.ones(3, int), np.array([[1.0, 5, 0], [3, 5, 8], [99, 99, 99]]), np.array([0, 1, 0])
+    )
+    loose, exact = (Claim("memorizes", "real", "token", {"eps": eps}) for eps in (0.25, 0.0))
+    assert beside(loose, data) == "; the answers spread over 2 to 8"
+    assert beside(exact, data) == ""
+    one = replace(data, answers=data.answers[:, :1])
+    assert beside(loose, one) == "; the answers spread over 2"
+    assert beside(loose, replace(data, which=np.zeros(3, int))) == ""

@@ -78,8 +78,7 @@ def same_data(given: Given, names: Names | None, data: Data, dtype: np.dtype[Any
         return Verdict("undecided", f"it cannot be compared: {error}", np.inf)
     inside = np.arange(data.tokens.shape[1]) < data.lengths[:, None]
     theirs = Sequences(data.lengths, data.tokens[inside] + 0, data.answers[data.which] + 0)  # -0 and 0 are one
-    limit = 0.5 if names.answers is not None else constant_error(mine.answers)
-    return compare(mine, theirs, names, limit)
+    return compare(mine, theirs, names, constant_error(mine.answers))
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ def _wrong_windows(stream: Array, n: int, following: Array, data: Data, dtype: n
     """Windows whose row of answers is not the share of each token among those that follow it in the text: the
     quotient of two counts in float64, rounded to the format of the weights. Equal windows must have one row."""
     V = data.answers.shape[1]
-    _, first, group = np.unique(_numbered(stream, n), return_index=True, return_inverse=True)
+    _, first, group = np.unique(numbered(stream, n), return_index=True, return_inverse=True)
     row = data.which[first]
     pairs, times = np.unique(group * V + following, return_counts=True)
     of, token = pairs // V, pairs % V
@@ -50,7 +50,7 @@ def _wrong_windows(stream: Array, n: int, following: Array, data: Data, dtype: n
     return np.flatnonzero(wrong[group] | (data.which != row[group]))
 
 
-def _numbered(stream: Array, n: int) -> Array:
+def numbered(stream: Array, n: int) -> Array:
     """A number for each window of n tokens, equal for equal windows only: a window is two shorter ones, which may
     overlap, and so a pair of their numbers."""
     number, size = stream, 1
