@@ -118,7 +118,7 @@ def gather(network: Network, n: int, d: int, hats: Hats, largest: float, A: Arit
     Tokens reach only their own d channels, which no query or key reads: the logits are the same for all of them.
     The largest becomes exactly 0 when the maximum is subtracted, and its weight exactly 1 before it is normalised;
     the others are far below it, and their weights almost 0. Values, projections and the first layer of the readout
-    only copy, so that the error of a copy is that of an average.
+    only copy, and the stream is 0 where a head writes, so that the error of a copy is that of an average.
     """
     b, m = network.bottleneck.bias, hats.m
     source = _copies(network, n, d, hats)
@@ -183,11 +183,10 @@ def _copies(network: Network, n: int, d: int, hats: Hats) -> Array | None:
 def rounding(hats: Hats, gathered: Gather, A: Arithmetic) -> float:
     """How far the answers computed in A may be from the interpolant at the exact coordinates.
 
-    A running maximum is as good as its worst part, and parts of a hat that is not 0 are at most 1.01 H: each side
-    of it is off by at most 2.1 (m + 3) u H, its sum by 3.1 (2 m + 3) u H more. A hat is exactly 0 once its parts
-    add up to more than H by a few units of roundoff, and at most 3^m vertices are nearer. The interpolant itself
-    changes by at most the sum over axes of its largest differences, over H, when coordinates move. Its values
-    W H + b are rounded by the checker, and may be small where W H and b are not.
+    docs/derivations.md derives every constant. A running maximum is as good as its worst part, and parts of a hat
+    that is not 0 are at most 1.01 H: each side of it is off by at most 2.1 (m + 3) u H, and its sum by at most 3.1
+    (2 m + 3) u H more. At most 3^m hats are not exactly 0. The interpolant changes by at most the sum over axes of
+    its largest differences, over H, when coordinates move. Its values W H + b are rounded by the checker.
     """
     m, F, size = hats.m, hats.values, hats.size
     steep = sum(float(np.abs(np.diff(F, axis=i)).max()) for i in range(m)) / hats.H
@@ -196,7 +195,8 @@ def rounding(hats: Hats, gathered: Gather, A: Arithmetic) -> float:
     if not (near * one < 0.25 and 4 * size < A.big):  # all hats together might open a gate, or overflow
         return np.inf
     total = steep * gathered.error + near * one * 2 * size + float(gamma(near + 8, A.u)) * 4 * size
-    return total * UP + 2.0**-40 * size + 1024 * near * (A.tiny + TINY) * (1 + gathered.scale) * (1 + size)
+    flushed = 64 * m * m * near * (A.tiny + TINY) * (1 + gathered.scale) * (1 + size) * (1 + hats.H)
+    return total * UP + 2.0**-40 * size + flushed
 
 
 def sup_error(
