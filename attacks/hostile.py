@@ -17,7 +17,7 @@ import numpy as np
 
 from attacks.bundle import Bundle, pack
 
-M, D, C = "model.safetensors", "data.safetensors", "certificate.json"
+M, D, C, W = "model.safetensors", "data.safetensors", "certificate.json", "names.json"
 Tensors = dict[str, np.ndarray]
 ZERO = (0.0).hex()
 #: Text that moves the cursor, begins a line, turns the direction of writing, or cannot be encoded at all.
@@ -72,8 +72,13 @@ def plain(tokens: np.ndarray, *claims: dict[str, Any], model: Tensors | None = N
         "readout.1.bias": np.zeros(1),
     } | (model or {})
     samples = tokens.shape[0] * tokens.shape[1]
+    names = {
+        **{"format": "onelayer-names/1", "scope": claims[0]["scope"] if claims else "token", "causal": False},
+        **{"positions": "embedding.positions" in weights, "tokens": [0, 1] if ids else None},
+        **{"pieces": None, "answers": None},
+    }
     certificate = {
-        "format": "onelayer-certificate/1",
+        "format": "onelayer-certificate/2",
         "graph": {"template": "one-layer/1", "attention": "softmax", "causal": False},
         "profile": "ieee-any-order/1",
         "files": {},
@@ -81,7 +86,8 @@ def plain(tokens: np.ndarray, *claims: dict[str, Any], model: Tensors | None = N
         "producer": {"name": "attacks", "version": "0"},
     }
     stored = {"tokens": tokens, "answers": np.zeros((1, 1)), "which": np.zeros(samples, np.int64)} | data
-    return Bundle(certificate, {name: a.astype(np.float32) for name, a in weights.items()}, stored, {})
+    narrow = {name: a.astype(np.float32) for name, a in weights.items()}
+    return Bundle(certificate, narrow, stored, {}, names=names)
 
 
 def claim(kind: str = "memorizes", scope: str = "token", arith: str = "real", **fields: Any) -> dict[str, Any]:
@@ -109,7 +115,7 @@ def _files() -> Iterator[Hostile]:
     def sparse(size: int) -> Callable[[Path], object]:
         return lambda path: (path.touch(), os.truncate(path, size))
 
-    for name in (M, D, C):
+    for name in (M, D, C, W):
         for what, put in (
             ("an endless device", lambda path: path.symlink_to("/dev/zero")),
             ("a pipe", os.mkfifo),
@@ -154,6 +160,23 @@ def _text() -> Iterator[Hostile]:
 
         return build
 
+    def answers(*listed: Any) -> Callable[[Path], object]:
+        def build(folder: Path) -> None:
+            bundle = honest()
+            bundle.names["answers"] = listed
+            bundle.write(folder)
+
+        return build
+
+    # Python keeps whole numbers in tables by their remainder modulo 2^61 - 1.
+    alike = [i * ((1 << 61) - 1) for i in range(150_000)]
+    pairs = [{"tuple": [i, "x"]} for i in alike]
+    for name, listed in {"numbers": alike, "pairs": pairs}.items():
+        yield Hostile(f"names: {name} that look alike", "slow tables", "VERIFIED", "", answers(*listed))
+    deep: Any = 0
+    for _ in range(40):
+        deep = {"tuple": [deep]}
+    yield Hostile("names: tuples in tuples", "bounded depth", "MALFORMED", "json", answers(deep))
     text = json.dumps(honest().certificate).encode()
     for name, content in {
         "lists in lists": b'{"a": ' + b"[" * 500_000 + b"]" * 500_000 + b"}",
@@ -229,6 +252,9 @@ def _names() -> Iterator[Hostile]:
         "the graph": ("graph", lambda b, t: b.certificate["graph"].update(template=t)),
         "the type of a claim": ("claim", lambda b, t: b.certificate["claims"][0].update(type=t)),
         "an arithmetic": ("claim", lambda b, t: b.certificate["claims"][0].update(arith=t)),
+        "the format of names": ("names", lambda b, t: b.names.update(format=t)),
+        "a field of names": ("fields", lambda b, t: b.names.update({t: 0})),
+        "a name": ("names", lambda b, t: b.names.update(answers=[{t: t}])),
         "a real number": ("number", lambda b, t: b.certificate["claims"][0].update(eps=t)),
     }
     for what, text in UGLY.items():
@@ -247,7 +273,7 @@ def _long_sequences() -> Iterator[Hostile]:
     yield _over("30,000 ids", "9e8 logits", plain(long))
     yield _over("30,000 ids, for Arb", "9e8 logits", plain(long), "--engine", "arb")
     causal = plain(long)
-    causal.certificate["graph"]["causal"] = True
+    causal.certificate["graph"]["causal"] = causal.names["causal"] = True
     yield _over("30,000 ids, causal", "9e8 logits", causal)
     last = plain(long, claim(scope="last"), which=np.zeros(1, np.int64))
     yield Hostile("30,000 ids, the last", "few logits", "VERIFIED", "", last.write)
@@ -261,6 +287,16 @@ def _long_sequences() -> Iterator[Hostile]:
     windows.data |= {"stream": np.zeros(1_000_000, np.int64), "window": np.array([500_000])}
     yield _over("windows of half a million", "2.5e11 tokens", windows)
     yield _over("windows of half a million, for Arb", "2.5e11 tokens", windows, "--engine", "both")
+    windows = windows.copy()
+    windows.names["pieces"] = ["00", ""]
+    windows.data["stream"][:500_000] = 1
+    mine = ("--data", "FOLDER/certificate.json")
+    yield _over("windows of half a million, for a text", "2.5e11 tokens", windows, *mine)
+    stream = np.repeat([1, 1, 0], (1, 1, 100_000))
+    text = plain(two, claim(scope="last"), stream=stream, window=np.array([2]), which=np.zeros(100_001, np.int64))
+    del text.data["tokens"]
+    text.names["pieces"] = ["00" * 10_000_000, ""]
+    yield _over("a text of a terabyte", "a piece, many times", text, *mine)
     seen = {f"attention.W_{name}": np.ones((1, 1, 1)) for name in "QKV"}
     wide = plain(np.ones((1, 3_000, 1)), claim("robust", radius=1e6), model=seen)
     yield _over("wide logits", "a cube of exponentials", wide)

@@ -37,7 +37,8 @@ def run(*arguments, **options) -> subprocess.CompletedProcess[bytes]:
 def test_ends_with_its_verdict(tmp_path, name) -> None:
     hostile = FOLDERS[name]
     hostile.build(tmp_path / "folder")
-    done = run(tmp_path / "folder", *hostile.options, stdin=subprocess.DEVNULL, timeout=60)
+    options = [option.replace("FOLDER", str(tmp_path / "folder")) for option in hostile.options]
+    done = run(tmp_path / "folder", *options, stdin=subprocess.DEVNULL, timeout=60)
     assert done.returncode == EXITS[hostile.result], (done.stdout[-500:], done.stderr[-2000:])
     lines = done.stdout.decode("ascii").split("\n")
     assert lines[-2:] == [hostile.result, ""], lines

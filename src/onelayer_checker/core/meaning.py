@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from onelayer_checker.core.balls import ARITHMETICS, Array
+from onelayer_checker.core.budget import spend
 from onelayer_checker.core.claims import KINDS, Claim, Verdict
 from onelayer_checker.core.files import Malformed
 from onelayer_checker.core.given import Incomparable, Sequences, compare, encoded, read_lines
@@ -66,6 +67,8 @@ def beside(claim: Claim, data: Data) -> str:
 def same_data(given: Given, names: Names | None, data: Data, dtype: np.dtype[Any]) -> Verdict:
     """Whether what is certified is what a person has: a file, or (X, Y) or (X, Y, lengths). The value of a proof is
     a bound that errors must stay below to say something of these answers."""
+    N, n = data.tokens.shape[:2]
+    spend("comparing the data given", 100.0 * N * n, 8.0 * data.tokens.size + 32.0 * N * n)
     if names is None:
         return Verdict("undecided", "version 1 certifies no names, so data cannot be compared with it", np.inf)
     try:

@@ -15,6 +15,9 @@ from onelayer_checker.core.files import Malformed, fields, real
 from onelayer_checker.core.graph import Network
 from onelayer_checker.core.samples import Data
 
+#: Whole numbers below it are told apart by a table of Python as they are.
+SMALL = 1 << 60
+
 
 @dataclass(frozen=True)
 class Names:
@@ -66,19 +69,26 @@ def fit(names: Names, network: Network, data: Data, claims: Iterable[Claim]) -> 
 def encode(values: Sequence[Any], names: Sequence[Any]) -> Array:
     """The number of each value among the names, of equal type and equal; -1 where it is none of them."""
     kinds = set(map(type, values))
-    if len(kinds) == 1 and kinds <= {str, int, bool}:  # the same, without a key for each value
+    small = all(type(name) is not int or abs(name) < SMALL for name in names)
+    if len(kinds) == 1 and kinds <= {str, int, bool} and small:  # the same, without a key for each value
         index = {name: i for i, name in enumerate(names) if type(name) in kinds}
         return np.fromiter(map(index.get, values, repeat(-1)), np.int64, len(values))
     index = {_key(name): i for i, name in enumerate(names)}
     return np.fromiter((index.get(_key(value), -1) for value in values), np.int64, len(values))
 
 
-def _key(value: Any) -> tuple[Any, ...]:
-    """Equal for values of equal type and equal: true is not 1, and 1 is not 1.0. A list is read as a tuple."""
+def _key(value: Any, kind: bool = True) -> str:
+    """Equal for values of equal type and equal: true is not 1, and 1 is not 1.0; or, without ``kind``, for those
+    that Python takes for equal. A list is read as a tuple. A text is put into a table by a secret of the process;
+    numbers can be chosen so that all have the same place, where a look-up takes as long as there are names.
+    """
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, tuple | list):
-        return tuple, *map(_key, value)
-    return (type(value), value) if isinstance(value, str | int | float | None) else (type(value),)
+        return f"({','.join(_key(part, kind) for part in value)})"
+    if isinstance(value, float | int):
+        number = int(value) if value == value // 1 and not (kind and isinstance(value, float)) else value + 0
+        return f"{type(value).__name__ if kind else ''} {number!r}"
+    return repr(value) if isinstance(value, str | None) else type(value).__name__
 
 
 def _names(listed: Any, field: str) -> tuple[Any, ...] | None:
@@ -87,7 +97,7 @@ def _names(listed: Any, field: str) -> tuple[Any, ...] | None:
     if not isinstance(listed, list):
         raise Malformed("names", f"{field} must be null or a list of names")
     names = tuple(_name(entry, field) for entry in listed)
-    if len(set(names)) != len(names):
+    if len({_key(name, kind=False) for name in names}) != len(names):
         raise Malformed("names", f"two names in {field} are equal")
     return names
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from onelayer_checker.core.balls import Array
+from onelayer_checker.core.budget import spend
 from onelayer_checker.core.claims import Verdict
 from onelayer_checker.core.samples import Data
 
@@ -20,6 +21,8 @@ def compare_text(content: bytes, pieces: tuple[bytes, ...], data: Data, dtype: n
     shape = len(data.which) == len(windows) and data.answers.shape[1] == start and (data.lengths == n).all()
     if not (before and shape and np.array_equal(windows, data.tokens)):
         return Verdict("undecided", "the certified sequences are not the windows of one text", np.inf)
+    size = np.array([len(piece) for piece in pieces], np.float64)[stream[n:]].sum()
+    spend(f"a text of {size:.2g} bytes", 10.0 * size, 2.0 * size)
     text = b"".join(pieces[token] for token in stream[n:].tolist())  # all but its last token
     last = content[len(text) :]
     if not content.startswith(text) or last not in pieces[:-1]:
