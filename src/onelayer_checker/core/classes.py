@@ -31,6 +31,5 @@ def same_class(data: Data, network: Network, scope: str, i: Array, k: Array, j: 
 
 
 def _sorted(x: Array) -> Array:
-    """Rows in lexicographic order: equal if and only if the multisets of rows are. Adding 0 makes -0 and 0 one."""
-    x = x + 0
+    """Rows in lexicographic order: equal if and only if the multisets of rows are; -0 and 0 are one number."""
     return x[np.lexsort(x.T[::-1])]

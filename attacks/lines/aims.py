@@ -1,0 +1,33 @@
+"""Which tests are aimed at which module of the checker: stages, the cheapest first."""
+
+from __future__ import annotations
+
+from attacks.lines.workshop import PACKAGE, Stages
+
+RINGS = ("core", "search", "functions", "arb")
+T = "tests/checker"
+ATTACKS = [f"{T}/test_attacks.py", f"{T}/test_counterexamples.py::test_a_false_claim_is_not_verified"]
+AIMS: dict[str, Stages] = {
+    "core/classes": [[f"{T}/test_classes.py"]],
+    "core/claims": [[f"{T}/test_claims.py"]],
+    "core/layers": [[f"{T}/test_layers.py"]],
+    "core/samples": [[f"{T}/test_samples.py"]],
+    "core/files": [[f"{T}/test_files.py"]],
+    "core/exactness": [[f"{T}/test_exactness.py"]],
+}
+
+
+def modules(ring: str | None, name: str | None) -> list[str]:
+    """The modules asked for that have aims: of a ring, of a name, or all."""
+    listed = [module for module in AIMS if ring is None or module.startswith(f"{ring}/")]
+    if name is not None:
+        listed = [module for module in listed if name in (module, module.rpartition("/")[2])]
+    if not listed:
+        raise SystemExit(f"no such module: ring {ring}, module {name}; there are {', '.join(AIMS)}")
+    return listed
+
+
+def unaimed(ring: str) -> list[str]:
+    """Modules of a ring at which no tests are aimed."""
+    found = [f"{ring}/{path.stem}" for path in sorted((PACKAGE / ring).glob("*.py")) if path.read_text().strip()]
+    return [module for module in found if module not in AIMS]
