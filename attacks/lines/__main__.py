@@ -29,6 +29,7 @@ class Tally:
     counts: dict[str, Counter[str]] = field(default_factory=dict)
     survivors: list[Mutant] = field(default_factory=list)
     noticed: list[Mutant] = field(default_factory=list)  # though they were argued
+    left: list[Mutant] = field(default_factory=list)  # for lack of time
     tests: Counter[str] = field(default_factory=Counter)
 
     def add(self, mutant: Mutant, result: str, argument: argued.Argument | None, test: str) -> None:
@@ -38,7 +39,9 @@ class Tally:
             if argument is None:
                 self.survivors.append(mutant)
             result = "survived" if argument is None else argument.effect
-        elif argument is not None and result != "not run":
+        elif result == "not run":
+            self.left.append(mutant)
+        elif argument is not None:
             self.noticed.append(mutant)
         count[result] += 1
         if test:
@@ -53,7 +56,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start no mutant later than this")
     parser.add_argument("--sample", type=int, help="only so many mutants, chosen by their hash")
     parser.add_argument("--matching", default="", help="only mutants whose old or new line contains this")
-    parser.add_argument("--again", type=Path, help="only the survivors in this file, written with --json")
+    parser.add_argument(
+        "--again", type=Path, help="only survivors, and what was not run, in this file of --json"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
     given = parser.parse_args()
     listed = [m for ring in given.ring or [None] for m in aims.modules(ring, given.module)]
@@ -61,7 +66,8 @@ def main() -> None:
     every = [mutant for found in made.values() for mutant in found]
     chosen = [mutant for mutant in every if given.matching in mutant.old or given.matching in mutant.new]
     if given.again is not None:
-        again = {tuple(key) for key in json.loads(given.again.read_text())["survivors"]}
+        before = json.loads(given.again.read_text())
+        again = {tuple(key) for key in before["survivors"] + before["left"]}
         chosen = [mutant for mutant in chosen if mutant.key in again]
     if given.sample is not None:
         chosen = sorted(chosen, key=_hash)[: given.sample]
@@ -122,6 +128,7 @@ def _json(tally: Tally, forgotten: list[str], unaimed: list[str], seconds: float
     found = {
         "modules": {module: dict(count) for module, count in tally.counts.items()},
         "survivors": [mutant.key for mutant in tally.survivors],
+        "left": [mutant.key for mutant in tally.left],
         "noticed": [mutant.key for mutant in tally.noticed],
         "tests": dict(tally.tests.most_common()),
         "forgotten": forgotten,

@@ -13,7 +13,7 @@ AIMS: dict[str, Stages] = {
     "core/layers": [[f"{T}/test_layers.py"]],
     "core/samples": [[f"{T}/test_samples.py"]],
     "core/files": [[f"{T}/test_files.py"]],
-    "core/exactness": [[f"{T}/test_exactness.py"]],
+    "core/exactness": [[f"{T}/test_exact_sums.py", f"{T}/test_whole_numbers.py"]],
 }
 
 
