@@ -7,7 +7,6 @@ of messages, and the first binding of a name: without it every use is a NameErro
 from __future__ import annotations
 
 import ast
-import difflib
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -191,16 +190,19 @@ TABLE: dict[str, Callable[[ast.AST, Source], Iterator[Edit]]] = {
 def mutants(module: str, text: str) -> list[Mutant]:
     """All mutants of a module, each only once."""
     source, found = Source(text), {}
-    same = ast.dump(ast.parse(text))
-    for node, where in _walk(ast.parse(text), "module", frozenset()):
-        for kind, change in TABLE.items():
-            for start, stop, new in change(node, source):
-                if kind == "statement deleted" and _binds_first(node, where):
-                    continue
-                mutated = (source.bytes[:start] + new.encode() + source.bytes[stop:]).decode()
-                tree = ast.dump(ast.parse(mutated))
-                if tree != same and tree not in found:
-                    found[tree] = _mutant(module, where.name, kind, text, mutated)
+    for top in ast.parse(text).body:
+        start, stop = source.span(top)
+        seen = {ast.dump(ast.parse(source.bytes[start:stop]))}
+        for node, where in _walk(ast.Module([top], []), "module", frozenset()):
+            for kind, change in TABLE.items():
+                for a, z, new in change(node, source):
+                    if kind == "statement deleted" and _binds_first(node, where):
+                        continue
+                    tree = ast.dump(ast.parse(source.bytes[start:a] + new.encode() + source.bytes[z:stop]))
+                    if tree not in seen:
+                        seen.add(tree)
+                        made = _mutant(module, where.name, kind, source, (a, z, new))
+                        found[made.source] = made
     return list(found.values())
 
 
@@ -263,10 +265,11 @@ def _binds_first(node: ast.AST, where: Place) -> bool:
     return not stored and not names & where.rebound
 
 
-def _mutant(module: str, where: str, kind: str, text: str, mutated: str) -> Mutant:
-    before, after = text.splitlines(), mutated.splitlines()
-    for tag, i, j, k, l in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
-        if tag != "equal":
-            old, new = (" ".join(part.strip() for part in lines) for lines in (before[i:j], after[k:l]))
-            return Mutant(module, where, i + 1, kind, old, new, mutated)
-    raise AssertionError("nothing was changed")
+def _mutant(module: str, where: str, kind: str, source: Source, edit: Edit) -> Mutant:
+    start, stop, new = edit
+    content, line = source.bytes, source.bytes.count(b"\n", 0, edit[0])
+    first, last = content.rfind(b"\n", 0, start) + 1, content.find(b"\n", stop)
+    before, after = content[first:last], content[first:start] + new.encode() + content[stop:last]
+    old, changed = (" ".join(part.strip() for part in text.decode().splitlines()) for text in (before, after))
+    mutated = content[:start] + new.encode() + content[stop:]
+    return Mutant(module, where, line + 1, kind, old, changed, mutated.decode())

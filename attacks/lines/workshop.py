@@ -138,7 +138,7 @@ class Workshop:
             code = int(pytest.main([*options, *stage], plugins=[failures]))
             if code:
                 os.write(writable, f"{code} {failures.first}".encode())
-                os._exit(1 if code in (1, 2) else 71)
+                os._exit(1 if failures.first else 71)
         os._exit(0)
 
     def _restore(self, job: int, module: str) -> None:
