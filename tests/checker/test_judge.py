@@ -1,0 +1,534 @@
+"""Verdicts about stored answers, given balls of coordinates and answers: none says more than exact rationals do."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+
+from onelayer_checker.core import judge as judging
+from onelayer_checker.core.balls import ARITHMETICS, FLOAT32, FLOAT64, REAL, Ball
+from onelayer_checker.core.claims import Claim
+from onelayer_checker.core.files import Malformed
+from onelayer_checker.core.judge import Disagreement, Judge
+from onelayer_checker.core.samples import Data
+
+
+class Readout:
+    """Answers are the coordinates themselves; it notes what it was asked."""
+
+    widest = 1
+
+    def __init__(self, disagrees=()) -> None:
+        self.asked: list[tuple[int, str]] = []
+        self.compared: list[str] = []
+        self.contradicted = disagrees
+
+    def apply(self, x: Ball, A) -> Ball:
+        self.asked.append((len(x.m), A.name))
+        return x
+
+    def disagrees(self, x: Ball, A) -> np.ndarray:  # noqa: ARG002
+        self.compared.append(A.name)
+        return np.array(self.contradicted, np.intp)
+
+
+class Network:
+    """Coordinates [N, n, c] with radii that may depend on what is asked; in blocks of two sequences."""
+
+    dtype = np.dtype("float32")
+
+    def __init__(self, m, r=0.0, disagrees=()) -> None:
+        self.m = np.asarray(m, float)
+        self.r = r if callable(r) else (lambda *_: np.broadcast_to(np.asarray(r, float), self.m.shape))
+        self.tensors: dict[str, np.ndarray] = {}
+        self.readout = Readout(disagrees)
+        self.asked: list[tuple[float, str, bool]] = []
+
+    def coordinates(self, tokens, lengths, radius, A, last):
+        self.asked.append((radius, A.name, last))
+        whole = self.r(A, radius)
+        for a in range(0, len(tokens), 2):
+            rows = slice(a, min(a + 2, len(tokens)))
+            m, r = self.m[rows], whole[rows]
+            if last:
+                at = (np.arange(len(m)), lengths[rows] - 1)
+                m, r = m[at][:, None], r[at][:, None]
+            yield rows, Ball(m, r)
+
+
+def data(answers, which=None, lengths=None, tokens=None, strangers=None, n: int = 1) -> Data:
+    answers = np.asarray(answers, float).reshape(len(answers), -1)
+    N = len(lengths) if lengths is not None else len(tokens) if tokens is not None else len(answers) // n
+    tokens = np.arange(N * n, dtype=np.float32).reshape(N, n, 1) if tokens is None else np.asarray(tokens)
+    lengths = np.full(N, tokens.shape[1]) if lengths is None else np.asarray(lengths)
+    return Data(
+        tokens, lengths, answers, np.arange(len(answers)) if which is None else np.asarray(which), strangers
+    )
+
+
+def claim(kind: str = "memorizes", arith: str = "real", scope: str = "token", **numbers: float) -> Claim:
+    return Claim(kind, arith, scope, numbers or {"eps": 0.0})
+
+
+def column(values) -> np.ndarray:
+    return np.asarray(values, float).reshape(-1, 1, 1)
+
+
+def test_an_answer_is_proved_refuted_or_left_open() -> None:
+    for m, r, wanted, eps, outcome in (
+        (3, 0, 3, 0, "proved"),
+        (3, 0.25, 3, 0, "undecided"),
+        (3, 0.25, 3, 0.5, "proved"),
+        (3.25, 0, 3, 0.5, "proved"),
+        (2.75, 0, 3, 0.5, "proved"),
+        (3.25, 0.5, 3, 0.5, "undecided"),
+        (2.75, 0.5, 3, 0.5, "undecided"),
+        (4, 0, 3, 0.5, "refuted"),
+        (2, 0, 3, 0.5, "refuted"),
+        (4, 0.25, 3, 0.5, "refuted"),
+        (4, 0.75, 3, 0.5, "undecided"),
+        (3, np.inf, 3, 1e9, "undecided"),
+        (np.nan, 0, 3, 1e9, "undecided"),
+        (3, np.nan, 3, 1e9, "undecided"),
+        (np.inf, np.inf, 3, 1e9, "undecided"),
+        (3 + 2.0**-40, 0, 3, 0, "refuted"),
+        (2.0**-60, 1, 0, 1, "undecided"),  # 1 + 2^-60 is rounded to 1
+        (3, 0.25, 3, 0.25 * (1 + 2.0**-40), "proved"),
+    ):
+        found = Judge(Network(column([m]), r), data([wanted])).judge(claim(eps=eps))
+        assert found.outcome == outcome, (m, r, wanted, eps)
+
+
+def test_what_is_known_is_used() -> None:
+    """Of an error and radius clearly on one side of eps, nothing is left open."""
+    for eps in (1e-3, 1.0, 1e6):
+        for share, radius, outcome in ((0.5, 0.4999, "proved"), (1.5, 0.4999, "refuted"), (0.999, 0, "proved")):
+            found = Judge(Network(column([7 + share * eps]), radius * eps), data([7])).judge(claim(eps=eps))
+            assert found.outcome == outcome, (eps, share)
+
+
+def test_what_is_just_reached_is_not_refuted() -> None:
+    """An error of eps, or of the radius, for numbers whose rounding might make it look larger."""
+    for x in np.random.default_rng(2).uniform(1, 2, 400).tolist():
+        assert Judge(Network(column([x])), data([0])).judge(claim(eps=x)).outcome != "refuted"
+        assert Judge(Network(column([x]), x), data([0])).judge(claim(eps=0.0)).outcome != "refuted"
+        short = round(x * 2**30) / 2**30
+        beyond = Judge(Network(column([short]), short - 2.0**-20), data([0]))
+        assert beyond.judge(claim(eps=2.0**-20)).outcome != "refuted"
+
+
+def test_every_component_counts() -> None:
+    beside = Judge(Network(np.zeros((1, 1, 2)), [0.0, 0.5]), data(np.zeros((1, 2)))).judge(claim(eps=0.0))
+    assert beside.outcome == "undecided"  # an answer that is exactly right does not make another wrong
+    for wrong in (0, 1, 2):
+        m = np.zeros((1, 1, 3))
+        m[..., wrong] = 1
+        assert Judge(Network(m), data(np.zeros((1, 3)))).judge(claim(eps=0.25)).outcome == "refuted"
+        r = np.zeros((1, 1, 3))
+        r[..., wrong] = 1
+        assert Judge(Network(0 * m, r), data(np.zeros((1, 3)))).judge(claim(eps=0.25)).outcome == "undecided"
+
+
+@pytest.mark.parametrize("block", [1, 2, 1 << 18])
+def test_every_sample_counts_in_whatever_blocks(monkeypatch, block) -> None:
+    """One answer is wrong, or open, or inexact; the verdict names the first, or the largest error of all."""
+    monkeypatch.setattr(judging, "BLOCK", block)
+    for at in range(9):
+        m, r = np.arange(9.0), np.zeros(9)
+        m[at] += 1
+        found = Judge(Network(column(m)), data(np.arange(9.0))).judge(claim(eps=0.5))
+        assert found.outcome == "refuted"
+        assert found.why == f"sequence {at}, token 0 answers [{m[at]}], not [{float(at)}]".replace(".0]", ".]")
+        m[at] -= 1
+        r[at] = 0.75
+        found = Judge(Network(column(m), column(r)), data(np.arange(9.0))).judge(claim(eps=0.5))
+        assert found.outcome == "undecided"
+        assert found.why.startswith(f"sequence {at}, token 0: coordinates [{at}.] +- [0.75]")
+        assert 0.75 <= found.value < 0.7501
+        found = Judge(Network(column(m), column(r)), data(np.arange(9.0))).judge(claim(eps=1))
+        assert found.outcome == "proved"
+        assert 0.75 <= found.value < 0.7501
+        assert found.why == "9 answers, largest error 0.75"
+
+
+def test_the_first_open_sample_is_named_and_a_wrong_one_before_all(monkeypatch) -> None:
+    monkeypatch.setattr(judging, "BLOCK", 1)
+    r = np.array([0, 0, 1, 0, 0, 0, 3, 0, 0.0])
+    found = Judge(Network(column(np.zeros(9)), column(r)), data(np.zeros(9))).judge(claim(eps=0.5))
+    assert found.why.startswith("sequence 2,")
+    assert 3 <= found.value < 3.001
+    m = np.zeros(9)
+    m[8] = 9
+    found = Judge(Network(column(m), column(r)), data(np.zeros(9))).judge(claim(eps=0.5))
+    assert (found.outcome, found.value) == ("refuted", np.inf)
+    assert found.why.startswith("sequence 8,")
+
+
+def test_blocks_are_as_large_as_the_readout_allows(monkeypatch) -> None:
+    monkeypatch.setattr(judging, "BLOCK", 6)
+    for widest, sizes in ((1, [20]), (3, [8, 8, 4]), (8, [3] * 6 + [2]), (1000, [1] * 20)):
+        network = Network(column(np.zeros(20)))
+        network.readout.widest = widest
+        assert Judge(network, data(np.zeros(20))).judge(claim()).outcome == "proved"
+        assert [size for size, _ in network.readout.asked] == sizes
+
+
+LENGTHS = [2, 1, 3]
+
+
+def test_a_token_has_its_own_answer() -> None:
+    """Padding has none; answers go by their number among all tokens."""
+    m = np.array([[1, 2, -9], [3, -9, -9], [4, 5, 6]], float)[..., None]
+    answers = np.arange(1.0, 7)
+    good = data(answers, lengths=LENGTHS, n=3, tokens=np.zeros((3, 3, 1), np.float32))
+    found = Judge(Network(m), good).judge(claim())
+    assert (found.outcome, found.why) == ("proved", "6 answers, largest error 0")
+    for at, (i, k) in enumerate([(0, 0), (0, 1), (1, 0), (2, 0), (2, 1), (2, 2)]):
+        wrong = answers.copy()
+        wrong[at] = 0
+        d = data(wrong, lengths=LENGTHS, tokens=good.tokens)
+        assert Judge(Network(m), d).judge(claim()).why.startswith(f"sequence {i}, token {k} answers")
+    mixed = data(answers[::-1], which=[5, 4, 3, 2, 1, 0], lengths=LENGTHS, tokens=good.tokens)
+    assert Judge(Network(m), mixed).judge(claim()).outcome == "proved"
+
+
+def test_a_sequence_has_one_answer() -> None:
+    """With scope "sequence" all its tokens have it, with scope "last" only the last that is no padding."""
+    tokens = np.zeros((3, 3, 1), np.float32)
+    m = np.array([[1, 1, -9], [2, -9, -9], [3, 3, 3]], float)[..., None]
+    d = data([3, 2, 1], which=[2, 1, 0], lengths=LENGTHS, tokens=tokens)
+    found = Judge(Network(m), d).judge(claim(scope="sequence"))
+    assert (found.outcome, found.why) == ("proved", "6 answers, largest error 0")
+    found = Judge(Network(m), d).judge(claim(scope="last"))
+    assert (found.outcome, found.why) == ("proved", "3 answers, largest error 0")
+    for i, k in ((0, 0), (2, 0), (2, 1)):
+        other = m.copy()
+        other[i, k] = 7
+        assert Judge(Network(other), d).judge(claim(scope="last")).outcome == "proved"
+        found = Judge(Network(other), d).judge(claim(scope="sequence"))
+        assert found.why.startswith(f"sequence {i}, token {k} answers [7.], not [{i + 1}.]")
+    for i, k in ((0, 1), (1, 0), (2, 2)):
+        other = m.copy()
+        other[i, k] = 7
+        found = Judge(Network(other), d).judge(claim(scope="last"))
+        assert found.why.startswith(f"sequence {i}, token {k} answers [7.], not [{i + 1}.]")
+
+
+@pytest.mark.parametrize("block", [1, 1 << 18])
+def test_strangers_all_have_the_default(monkeypatch, block) -> None:
+    monkeypatch.setattr(judging, "BLOCK", block)
+    tokens = np.zeros((4, 2, 1), np.float32)
+    unknown = Data(tokens, np.full(4, 2), np.array([[7.0, 8.0]]), np.zeros(0, np.int64))
+    m = np.broadcast_to(np.array([7.0, 8.0]), (4, 2, 2)).copy()
+    for scope in ("token", "sequence", "last"):
+        known = data(np.zeros((3, 2)), n=1, strangers=unknown)
+        network = Network(m)
+        found = Judge(network, known).judge(claim("rejects", scope=scope, eps=0.0))
+        assert (found.outcome, found.why[:2]) == ("proved", "4 " if scope == "last" else "8 ")
+        for i, k in ((0, 1), (3, 1)):
+            wrong = m.copy()
+            wrong[i, k, 1] += 1
+            found = Judge(Network(wrong), known).judge(claim("rejects", scope=scope, eps=0.25))
+            assert found.outcome == "refuted"
+            assert found.why == f"sequence {i}, token {k} answers [7. 9.], not [7. 8.]"
+        network = Network(m, disagrees=[5])
+        with pytest.raises(Disagreement):
+            Judge(network, known).judge(claim("rejects", scope=scope if scope != "last" else "token", eps=0.0))
+
+
+def test_a_robust_claim_moves_the_tokens() -> None:
+    network = Network(column([1, 2, 3]), lambda _, radius: np.full((3, 1, 1), radius))
+    judge = Judge(network, data([1, 2, 3]))
+    assert judge.judge(claim("robust", radius=0.25, eps=0.5)).outcome == "proved"
+    assert judge.judge(claim("robust", radius=0.75, eps=0.5)).outcome == "undecided"
+    assert judge.judge(claim("memorizes", eps=0.0)).outcome == "proved"
+    assert network.asked == [(0.25, "real", False), (0.75, "real", False), (0.0, "real", False)]
+
+
+def test_coordinates_are_computed_once_for_each_arithmetic_radius_and_scope() -> None:
+    seen = []
+    network = Network(np.arange(6.0).reshape(3, 2, 1))
+    d = data(np.arange(6), lengths=[2, 1, 2], tokens=np.zeros((3, 2, 1), np.float32))
+    judge = Judge(network, d, lambda done, of: seen.append((done, of)))
+    for A, scope, radius in product((REAL, FLOAT32), ("token", "sequence", "last"), (0.0, 0.5)):
+        first, again = judge.samples(A, scope, radius), judge.samples(A, scope, radius)
+        assert first is again
+        if scope == "last":
+            assert (first.i.tolist(), first.k.tolist(), first.t.m.ravel().tolist()) == (
+                [0, 1, 2],
+                [1, 0, 1],
+                [1, 2, 5],
+            )
+        else:
+            assert (first.i.tolist(), first.k.tolist()) == ([0, 0, 1, 2, 2], [0, 1, 0, 0, 1])
+            assert first.t.m.ravel().tolist() == [0, 1, 2, 4, 5]
+    assert len(network.asked) == len(set(network.asked)) == 8
+    assert seen[:2] == [(2, 3), (3, 3)]
+    assert judge.has(FLOAT32, "token")
+    assert judge.has(REAL, "last")
+    assert not judge.has(FLOAT64, "token")
+    fresh = Judge(network, d)
+    fresh.samples(REAL, "token", 0.5)
+    assert not fresh.has(REAL, "token")
+    fresh.samples(REAL, "last")
+    assert not fresh.has(REAL, "token")
+    assert fresh.has(REAL, "last")
+
+
+def test_ways_that_contradict_each_other_are_refused() -> None:
+    d = data(np.arange(6), lengths=[2, 1, 3], tokens=np.zeros((3, 3, 1), np.float32))
+    m = np.array([[0, 1, 9], [2, 9, 9], [3, 4, 5]], float)[..., None]
+    for row, where in ((0, "sequence 0, token 0"), (2, "sequence 1, token 0"), (5, "sequence 2, token 2")):
+        with pytest.raises(Disagreement, match=f"disagree at {where}"):
+            Judge(Network(m, disagrees=[row, 1]), d).judge(claim())
+    assert Disagreement.gate == "agreement"
+    assert issubclass(Disagreement, OSError)
+    network = Network(m)
+    judge = Judge(network, d)
+    judge.judge(claim(arith="float32"))
+    judge.judge(claim(arith="float32", eps=1.0))
+    assert network.readout.compared == ["float32"]
+    judge.judge(claim("robust", arith="float32", radius=0.5, eps=1.0))
+    judge.judge(claim(scope="token", arith="float64"))
+    assert network.readout.compared == ["float32", "float32", "float64"]
+    undecided = Network(m, 0.5, disagrees=[0])
+    with pytest.raises(Disagreement):
+        Judge(undecided, d).judge(claim())
+
+
+def test_what_is_proved_is_not_proved_again() -> None:
+    """Not for the same claim, nor for the same in real arithmetic; but for any other."""
+    network = Network(column([1, 2]))
+    judge = Judge(network, data([1, 2]))
+    first = judge.judge(claim(arith="float32"))
+    assert judge.judge(claim(arith="float32")) is first
+    real = judge.judge(claim(arith="real"))
+    assert real.outcome == "proved"
+    assert real.why == f"{first.why}, as in float32"
+    assert network.asked == [(0.0, "float32", False)]
+    for other in (claim(arith="float64"), claim(arith="real", eps=0.5), claim("robust", radius=0.0, eps=0.0)):
+        before = len(network.readout.asked)
+        assert judge.judge(other).outcome == "proved"
+        assert len(network.readout.asked) == before + 1, other
+
+
+def test_what_is_not_proved_implies_nothing() -> None:
+    """In float32 the answer is open, in real arithmetic it is known; and the other way round."""
+    for sure in ("real", "float32"):
+        network = Network(column([1]), lambda A, _, sure=sure: np.full((1, 1, 1), 0.0 if A.name == sure else 0.5))
+        judge = Judge(network, data([1]))
+        assert {a: judge.judge(claim(arith=a)).outcome for a in ("float32", "real")} == {
+            "float32": "proved" if sure == "float32" else "undecided",
+            "real": "proved",  # by itself, or as in float32
+        }
+    judge = Judge(Network(column([1]), lambda A, _: np.full((1, 1, 1), 0.0 if A is REAL else 0.5)), data([1]))
+    assert judge.judge(claim(arith="real")).outcome == "proved"
+    assert judge.judge(claim(arith="float32")).outcome == "undecided"
+    assert judge.judge(claim(arith="float64")).outcome == "undecided"
+
+
+def refused(judge: Judge, given: Claim, gate: str) -> None:
+    with pytest.raises(Malformed) as error:
+        judge.judge(given)
+    assert error.value.gate == gate
+
+
+def test_a_claim_fits_the_network_and_the_data() -> None:
+    single, double = (data([1, 2], tokens=np.zeros((2, 1, 1), t)) for t in (np.float32, np.float64))
+    ids = data([1, 2], tokens=np.zeros((2, 1), np.int64))
+    network, wide = Network(column([1, 2])), Network(column([1, 2]))
+    wide.dtype = np.dtype("float64")
+    for d in (single, ids):
+        assert Judge(network, d).judge(claim(arith="float32")).outcome == "proved"
+        refused(Judge(wide, d), claim(arith="float32"), "claim")
+    refused(Judge(network, double), claim(arith="float32"), "claim")
+    for net, d, arith in product((network, wide), (single, double, ids), ("real", "float64")):
+        assert Judge(net, d).judge(claim(arith=arith)).outcome == "proved"
+    robust = claim("robust", radius=0.0, eps=0.0)
+    refused(Judge(network, ids), robust, "claim")
+    assert Judge(network, single).judge(robust).outcome == "proved"
+    refused(Judge(network, single), claim("rejects", eps=0.0), "claim")
+
+
+def test_there_are_as_many_answers_as_the_scope_needs() -> None:
+    m = np.zeros((3, 2, 1))
+    tokens = np.zeros((3, 2, 1), np.float32)
+    for which, scope, fits in (
+        (5, "token", True),
+        (6, "token", False),
+        (3, "token", False),
+        (3, "sequence", True),
+        (3, "last", True),
+        (5, "sequence", False),
+        (5, "last", False),
+    ):
+        d = data([0], which=np.zeros(which, np.int64), lengths=[2, 1, 2], tokens=tokens)
+        if fits:
+            assert Judge(Network(m), d).judge(claim(scope=scope)).outcome == "proved"
+        else:
+            refused(Judge(Network(m), d), claim(scope=scope), "data")
+
+
+def separated(m, radius=0.0, /, *, tokens=None, **numbers):
+    """Of coordinates [N], [N, c] or [N, n, c]; without tokens, all sequences are different."""
+    m = np.asarray(m, float)
+    m = m if m.ndim == 3 else m.reshape(len(m), 1, -1)
+    tokens = np.arange(len(m)).reshape(-1, 1) if tokens is None else np.asarray(tokens)
+    judge = Judge(Network(m, radius), data(np.zeros(tokens.size), tokens=tokens))
+    return judge.judge(claim("separated", **numbers))
+
+
+def test_samples_are_apart_in_some_coordinate() -> None:
+    for m, r, delta, outcome in (
+        ([0, 1, 3], 0, 0.9, "proved"),
+        ([3, 0, 1], 0, 0.9, "proved"),
+        ([0, 1, 3], 0, 1.1, "undecided"),
+        ([0, 1, 3], 0.1, 0.79, "proved"),
+        ([0, 1, 3], 0.1, 0.81, "undecided"),
+        ([[0, 0], [0, 1]], 0, 0.9, "proved"),
+        ([[0, 1], [0, 0]], 0, 0.9, "proved"),
+        ([[0, 0], [0.5, 0.5]], 0, 0.9, "undecided"),
+        ([[0, 0, 0], [0, 0, 1], [0, 1, 0], [1, 0, 0]], 0, 0.9, "proved"),
+        ([[0, 0, 0], [0, 0, 1], [0, 0.5, 0], [1, 0, 0]], 0, 0.9, "undecided"),
+        ([[0, 5], [0.1, 0], [0.2, 5.1]], 0, 0.9, "undecided"),  # the first and the third, with one between
+        ([[0, 5], [0.1, 0], [0.2, 7]], 0, 0.9, "proved"),
+        ([0, 0, 0], 0, 0.1, "undecided"),
+        ([7], 0, 100, "proved"),
+        ([0, np.nan], 0, 0.1, "undecided"),
+    ):
+        found = separated(m, r, r=100.0, delta=delta)
+        assert found.outcome == outcome, (m, r, delta)
+
+
+def test_samples_of_one_class_need_not_be() -> None:
+    same = np.array([[4], [4], [5]])
+    assert separated([0, 0, 1], tokens=same, r=9.0, delta=0.5).outcome == "proved"
+    assert separated([0, 1, 0], tokens=same, r=9.0, delta=0.5).outcome == "undecided"
+    assert separated([0, 0, 0.25], tokens=same, r=9.0, delta=0.5).outcome == "undecided"
+
+
+def test_bounded_coordinates_are_bounded() -> None:
+    for m, r, most, outcome in (
+        ([3, 0], 0, 2.9, "undecided"),
+        ([3, 0], 0, 3.1, "proved"),
+        ([3, 0], 0, float(np.nextafter(3, 9)), "proved"),
+        ([-3, 0], 0, 2.9, "undecided"),
+        ([-3, 0], 0, 3.1, "proved"),
+        ([3, 0], 0.25, 3.1, "undecided"),
+        ([-3, 0], 0.25, 3.1, "undecided"),
+        ([[0, 3], [1, 0]], 0, 2.9, "undecided"),
+        ([3, 0], np.inf, 1e300, "undecided"),
+    ):
+        found = separated(m, r, r=most, delta=0.1)
+        assert found.outcome == outcome, (m, r, most)
+        if outcome == "undecided":
+            assert found.why.startswith("sequence 0, token 0 may have a coordinate of size")
+            assert found.value == 0
+    assert separated([0, 3], r=2.9, delta=0.1).why.startswith("sequence 1,")
+    assert separated([3, 5], r=float(np.nextafter(3, 9)), delta=0.1).why.startswith("sequence 1,")
+    assert 3 <= separated([0, 3], r=2.9, delta=0.1).size < 3.001
+    assert 3 <= separated([0, 3], r=9.0, delta=0.1).size < 3.001
+    assert 3.25 <= separated([0, -3], 0.25, r=9.0, delta=0.1).size < 3.2501
+
+
+def test_the_separation_that_is_certain_is_named() -> None:
+    found = separated([0, 2, 5, 6.5], 0.25, r=9.0, delta=0.5)
+    assert 0.9999 < found.value <= 1
+    assert found.why.startswith("4 samples, classes at least 1 apart")
+    same = separated([0, 0.125, 5], tokens=[[1], [1], [2]], r=9.0, delta=0.5)
+    assert 4.8749 < same.value <= 4.875
+    again = separated([0, 2, 5, 6.5], 0.25, r=9.0, delta=found.value)  # as far apart as was certain
+    assert (again.outcome, again.value) == ("proved", found.value)
+    assert separated([[0, 0], [0, 2], [0, 5], [0, 6.5]], 0.25, r=9.0, delta=found.value).outcome == "proved"
+    two = separated([[0, 0], [2, 0]], r=9.0, delta=0.5)
+    assert two.value == 0.5
+    open_ = separated([[0, 0], [0.25, 0.375], [9, 9]], r=9.5, delta=0.5)
+    assert open_.why == "sequence 0, token 0 and sequence 1, token 0 are certainly apart only by 0.375"
+    assert open_.value == 0
+    later = separated([[0, 0], [5, 5], [5.25, 5.375], [9, 9]], r=9.5, delta=0.5)
+    assert later.why == "sequence 1, token 0 and sequence 2, token 0 are certainly apart only by 0.375"
+    over = separated([[0, 0], [0.25, 0.25], [9, 9]], 0.5, r=9.6, delta=0.5)
+    assert over.why.endswith("are certainly apart only by 0")
+
+
+def test_real_coordinates_may_be_those_of_an_arithmetic() -> None:
+    """If they were computed for it; and if they do not settle it, real ones are computed."""
+    for radius, asked in ((0.0, ["float32"]), (2.0, ["float32", "real"])):
+        network = Network(column([0, 1]), lambda A, _, r=radius: np.full((2, 1, 1), r if A is FLOAT32 else 0.0))
+        judge = Judge(network, data([0, 1]))
+        judge.judge(claim(arith="float32", eps=9.0))
+        assert judge.judge(claim("separated", "real", r=9.0, delta=0.5)).outcome == "proved"
+        assert [name for _, name, _ in network.asked] == asked
+    network = Network(column([0, 1]))
+    assert Judge(network, data([0, 1])).judge(claim("separated", "real", r=9.0, delta=0.5)).outcome == "proved"
+    assert [name for _, name, _ in network.asked] == ["real"]
+    network = Network(column([0, 1]), lambda A, _: np.full((2, 1, 1), 2.0 if A is FLOAT32 else 0.0))
+    judge = Judge(network, data([0, 1]))
+    judge.judge(claim(arith="float64"))
+    assert judge.judge(claim("separated", "float32", r=9.0, delta=0.5)).outcome == "undecided"
+    assert {name for _, name, _ in network.asked} == {"float64", "float32"}
+
+
+def test_arithmetics_are_judged_by_their_own_balls() -> None:
+    for name, A in ARITHMETICS.items():
+        network = Network(column([1, 2]))
+        Judge(network, data([1, 2])).judge(claim(arith=name))
+        assert network.asked == [(0.0, A.name, False)]
+        assert network.readout.asked == [(2, A.name)]
+        assert network.readout.compared == [A.name]
+
+
+def test_exact_answers_have_no_error() -> None:
+    assert Judge(Network(column([0.1, -7])), data([0.1, -7])).judge(claim()).value == 0
+    mixed = Judge(Network(column([1, 2, 3]), column([0.125, 0.25, 0])), data([1, 2, 3])).judge(claim(eps=0.5))
+    assert 0.25 <= mixed.value < 0.2501
+
+
+def test_no_verdict_says_more_than_exact_rationals() -> None:
+    """Errors and radii within a few last bits of eps, in two components."""
+    rng, seen = np.random.default_rng(1), dict.fromkeys(("proved", "refuted", "undecided"), 0)
+    for _ in range(3000):
+        eps = float(rng.choice([0.0, 2.0**-3, 0.3, 1.7]))
+        wanted = rng.choice([0.0, 1.0, 0.1, -3.7], 2)
+        error = eps * (1 + rng.integers(-4, 5, 2) * 2.0 ** -rng.integers(38, 53)) * rng.choice([0, 0.5, 1, 1, 1])
+        m = wanted + error * rng.choice([-1, 1], 2)
+        r = np.abs(eps - np.abs(error)) * (1 + rng.integers(-3, 4) * 2.0**-50) * rng.choice([0, 1, 0.5])
+        found = Judge(Network(m[None, None], r), data([wanted])).judge(claim(eps=eps))
+        off = [abs(Fraction(a) - Fraction(b)) for a, b in zip(m.tolist(), wanted.tolist(), strict=True)]
+        spread = [Fraction(x) for x in np.broadcast_to(r, 2).tolist()]
+        if found.outcome == "proved":
+            assert all(a + b <= Fraction(eps) for a, b in zip(off, spread, strict=True))
+            assert all(a + b <= Fraction(found.value) for a, b in zip(off, spread, strict=True))
+            assert found.value <= eps
+        if found.outcome == "refuted":
+            assert any(a - b > Fraction(eps) for a, b in zip(off, spread, strict=True))
+        seen[found.outcome] += 1
+    assert min(seen.values()) > 100, seen
+
+
+def test_separation_is_that_of_all_pairs() -> None:
+    """Random samples on a grid about as fine as delta, some of one class, against every pair."""
+    rng, seen = np.random.default_rng(5), {"proved": 0, "undecided": 0}
+    for _ in range(1500):
+        N, n, c, delta = *(int(rng.integers(1, k)) for k in (6, 3, 4)), float(rng.choice([1.0, 0.3]))
+        noise = 1 + rng.integers(-2, 3, (N, n, c)) * 2.0**-52
+        m = rng.integers(0, rng.choice([2, 4, 12, 50]), (N, n, c)) * delta * noise
+        r = float(rng.choice([0, 0, 2.0**-53, 0.1]))
+        tokens = rng.integers(0, rng.choice([2, 5, 99]), (N, n))
+        asked = delta * (1 - int(rng.integers(0, 3)) * 2.0**-51)
+        found = separated(m, r, tokens=tokens, r=99.0, delta=asked)
+        gaps = [Fraction(1000)]
+        for (i, k), (j, l) in combinations(product(range(N), range(n)), 2):
+            if tokens[i, k] != tokens[j, l] or sorted(tokens[i]) != sorted(tokens[j]):
+                pairs = zip(m[i, k].tolist(), m[j, l].tolist(), strict=True)
+                gaps.append(max(abs(Fraction(x) - Fraction(y)) for x, y in pairs) - 2 * Fraction(r))
+        if found.outcome == "proved":
+            assert min(gaps) >= Fraction(asked)
+            assert c > 1 or min(gaps) >= Fraction(min(found.value, 1000.0))
+        else:
+            assert min(gaps) < Fraction(asked * (1 + 1e-9))
+        seen[found.outcome] += 1
+    assert min(seen.values()) > 200, seen
