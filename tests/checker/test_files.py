@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from attacks.bundle import pack
+from onelayer_checker.core import files
 from onelayer_checker.core.files import Malformed, fields, parse_safetensors, read_folder, real, strict_json
 
-MODEL, DATA, CERTIFICATE = "model.safetensors", "data.safetensors", "certificate.json"
+MODEL, DATA, NAMES, CERTIFICATE = "model.safetensors", "data.safetensors", "names.json", "certificate.json"
 
 
 def refused(gate: str, function, *given) -> str:
@@ -294,10 +295,13 @@ def test_every_number_is_finite(value) -> None:
         refused("finite", parse_safetensors, pack({"a": np.array([1, value, 2], dtype)}), "it")
 
 
-def folder(**other) -> dict[str, bytes]:
+def folder(version: int = 2, **other) -> dict[str, bytes]:
     files = {MODEL: pack({"w": np.ones(2)}), DATA: pack({"t": np.zeros(3)})}
-    said = {n: {"sha256": hashlib.sha256(c).hexdigest(), "bytes": len(c)} for n, c in files.items()}
-    return {CERTIFICATE: json.dumps({"files": said} | other).encode(), **files}
+    files |= {NAMES: b'{"a": 1}'} if version == 2 else {}
+    listed = {n: {"sha256": hashlib.sha256(c).hexdigest(), "bytes": len(c)} for n, c in files.items()}
+    certificate = dict.fromkeys(("graph", "profile", "claims", "producer"), 1)
+    certificate |= {"format": f"onelayer-certificate/{version}", "files": listed} | other
+    return {CERTIFICATE: json.dumps(certificate).encode(), **files}
 
 
 def written(tmp_path, files):
@@ -307,9 +311,10 @@ def written(tmp_path, files):
 
 
 def test_a_folder_is_read_from_disk_or_from_memory(tmp_path) -> None:
-    for source in (folder(x=1), written(tmp_path, folder(x=1))):
-        certificate, model, data = read_folder(source)
-        assert certificate["x"] == 1
+    for source, names in ((folder(1), None), (folder(), {"a": 1}), (written(tmp_path, folder()), {"a": 1})):
+        certificate, model, data, found = read_folder(source)
+        assert certificate["claims"] == 1
+        assert found == names
         assert {name: a.tolist() for name, a in model.items()} == {"w": [1, 1]}
         assert {name: a.tolist() for name, a in data.items()} == {"t": [0, 0, 0]}
 
@@ -320,22 +325,22 @@ def said(files, name, **other) -> dict[str, bytes]:
     return files | {CERTIFICATE: json.dumps(certificate).encode()}
 
 
-@pytest.mark.parametrize("name", [MODEL, DATA])
+@pytest.mark.parametrize("name", [MODEL, DATA, NAMES])
 def test_a_file_is_the_one_that_was_certified(tmp_path, name: str) -> None:
-    files = folder()
-    size, digest = len(files[name]), hashlib.sha256(files[name]).hexdigest()
-    other = bytes([*files[name][:-1], 64])
+    whole = folder()
+    size, digest = len(whole[name]), hashlib.sha256(whole[name]).hexdigest()
+    other = bytes([*whole[name][:-1], 64])
     for forged, gate in (
-        (files | {name: other}, "digest"),
-        (said(files, name, sha256=digest.upper()), "digest"),
-        (said(files, name, sha256=digest[:32]), "digest"),
-        (said(files, name, sha256=None), "digest"),
-        (files | {name: files[name] + b"\0"}, "size"),
-        (files | {name: files[name][:-1]}, "size"),
-        (said(files, name, bytes=size + 1), "size"),
-        (said(files, name, bytes=str(size)), "size"),
-        (said(files, name, bytes=None), "size"),
-        (said(files, name, note=1), "fields"),
+        (whole | {name: other}, "digest"),
+        (said(whole, name, sha256=digest.upper()), "digest"),
+        (said(whole, name, sha256=digest[:32]), "digest"),
+        (said(whole, name, sha256=None), "digest"),
+        (whole | {name: whole[name] + b"\0"}, "size"),
+        (whole | {name: whole[name][:-1]}, "size"),
+        (said(whole, name, bytes=size + 1), "size"),
+        (said(whole, name, bytes=str(size)), "size"),
+        (said(whole, name, bytes=None), "size"),
+        (said(whole, name, note=1), "fields"),
     ):
         refused(gate, read_folder, forged)
         refused(gate, read_folder, written(tmp_path, forged))
@@ -347,14 +352,47 @@ def test_the_size_is_a_number_and_not_a_truth_value() -> None:
         refused("size", read_folder, said(folder() | {MODEL: b"\0" * wrong}, MODEL, bytes=wrong))
 
 
-def test_the_two_files_are_named() -> None:
-    files = folder()
-    for wrong in ({}, {MODEL: json.loads(files[CERTIFICATE])["files"][MODEL]}, None, [], {"x": 1}):
-        refused("fields", read_folder, files | {CERTIFICATE: json.dumps({"files": wrong}).encode()})
-    refused("fields", read_folder, files | {CERTIFICATE: b"{}"})
+def test_the_files_of_a_version_are_named() -> None:
+    for version, other in ((1, 2), (2, 1)):
+        listed = json.loads(folder(other)[CERTIFICATE])["files"]
+        for wrong in ({}, listed, {MODEL: listed[MODEL]}, None, [], {"x": 1}):
+            refused("fields", read_folder, folder(version, files=wrong))
 
 
-@pytest.mark.parametrize("name", [MODEL, DATA, CERTIFICATE])
+def test_the_version_is_known() -> None:
+    for wrong in ("onelayer-certificate/3", "onelayer-certificate/", "", None, 1, ["onelayer-certificate/1"]):
+        refused("format", read_folder, folder(format=wrong))
+
+
+def test_a_certificate_has_its_fields() -> None:
+    whole = json.loads(folder()[CERTIFICATE])
+    for name in whole:
+        less = {key: value for key, value in whole.items() if key != name}
+        refused("fields", read_folder, folder() | {CERTIFICATE: json.dumps(less).encode()})
+    refused("fields", read_folder, folder(note=1))
+
+
+def test_names_are_json_and_may_be_deeper() -> None:
+    def with_names(content: bytes) -> dict[str, bytes]:
+        digest = {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+        return said(folder() | {NAMES: content}, NAMES, **digest)
+
+    assert read_folder(with_names(nested(64).encode()))[3] == json.loads(nested(64))
+    for wrong in (nested(65), "[]", "", '{"a": 1, "a": 1}', '{"a": 1.5}'):
+        assert NAMES in refused("json", read_folder, with_names(wrong.encode()))
+    refused("json", strict_json, nested(4).encode(), "it", 3)
+    strict_json(nested(3).encode(), "it", 3)
+
+
+def test_names_have_at_most_64_mebibytes(tmp_path, monkeypatch) -> None:
+    assert files.MOST_NAMES == 1 << 26
+    monkeypatch.setattr(files, "MOST_NAMES", 8)
+    read_folder(written(tmp_path, folder()))
+    monkeypatch.setattr(files, "MOST_NAMES", 7)
+    refused("size", read_folder, written(tmp_path, folder()))
+
+
+@pytest.mark.parametrize("name", [MODEL, DATA, NAMES, CERTIFICATE])
 def test_a_file_that_is_missing_is_said_to_be(tmp_path, name: str) -> None:
     path = written(tmp_path, folder())
     (path / name).unlink()

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from onelayer_checker.core import judge as judging
+from onelayer_checker.core import processes
 from onelayer_checker.core.balls import ARITHMETICS, FLOAT32, FLOAT64, REAL, Ball
 from onelayer_checker.core.claims import Claim
 from onelayer_checker.core.files import Malformed
@@ -35,6 +36,11 @@ class Readout:
         return np.array(self.contradicted, np.intp)
 
 
+class Known(Ball):
+    def at(self, rows: slice) -> Known:
+        return Known(self.m[rows], self.r[rows])
+
+
 class Network:
     """Coordinates [N, n, c] with radii that may depend on what is asked; in blocks of two sequences."""
 
@@ -45,14 +51,25 @@ class Network:
         self.r = r if callable(r) else (lambda *_: np.broadcast_to(np.asarray(r, float), self.m.shape))
         self.tensors: dict[str, np.ndarray] = {}
         self.readout = Readout(disagrees)
-        self.asked: list[tuple[float, str, bool]] = []
+        self.feedforward = Readout()
+        self.asked: list[tuple[float, str]] = []
 
-    def coordinates(self, tokens, lengths, radius, A, last):
-        self.asked.append((radius, A.name, last))
-        whole = self.r(A, radius)
+    def known(self, tokens, radius, A):  # noqa: ARG002
+        """All coordinates, of which a part is taken with a part of the sequences."""
+        self.asked.append((radius, A.name))
+        return Known(self.m, np.broadcast_to(self.r(A, radius), self.m.shape))
+
+    def lifted(self, tokens, radius, A) -> Ball:
+        assert radius == 0
+        assert A.name == self.asked[-1][1]
+        return Ball(np.asarray(tokens, float).reshape(-1, 1), np.zeros((tokens.size, 1)))
+
+    def coordinates(self, tokens, lengths, radius, A, last, known):
+        assert self.asked[-1] == (radius, A.name)
+        assert len(tokens) == len(lengths) == len(known.m)
         for a in range(0, len(tokens), 2):
             rows = slice(a, min(a + 2, len(tokens)))
-            m, r = self.m[rows], whole[rows]
+            m, r = known.m[rows], known.r[rows]
             if last:
                 at = (np.arange(len(m)), lengths[rows] - 1)
                 m, r = m[at][:, None], r[at][:, None]
@@ -245,7 +262,7 @@ def test_a_robust_claim_moves_the_tokens() -> None:
     assert judge.judge(claim("robust", radius=0.25, eps=0.5)).outcome == "proved"
     assert judge.judge(claim("robust", radius=0.75, eps=0.5)).outcome == "undecided"
     assert judge.judge(claim("memorizes", eps=0.0)).outcome == "proved"
-    assert network.asked == [(0.25, "real", False), (0.75, "real", False), (0.0, "real", False)]
+    assert network.asked == [(0.25, "real"), (0.75, "real"), (0.0, "real")]
 
 
 def test_coordinates_are_computed_once_for_each_arithmetic_radius_and_scope() -> None:
@@ -265,7 +282,7 @@ def test_coordinates_are_computed_once_for_each_arithmetic_radius_and_scope() ->
         else:
             assert (first.i.tolist(), first.k.tolist()) == ([0, 0, 1, 2, 2], [0, 1, 0, 0, 1])
             assert first.t.m.ravel().tolist() == [0, 1, 2, 4, 5]
-    assert len(network.asked) == len(set(network.asked)) == 8
+    assert len(network.asked) == 8
     assert seen[:2] == [(2, 3), (3, 3)]
     assert judge.has(FLOAT32, "token")
     assert judge.has(REAL, "last")
@@ -299,6 +316,85 @@ def test_ways_that_contradict_each_other_are_refused() -> None:
         Judge(undecided, d).judge(claim())
 
 
+def test_ways_that_contradict_each_other_before_attention_are_refused() -> None:
+    """Some sequences are compared, the first and the last among them, and all of a few."""
+    d = data(np.zeros(200), n=2)
+    network = Network(np.zeros((100, 2, 1)))
+    network.feedforward = Before()
+    Judge(network, d).judge(claim(arith="float32"))
+    (seen,) = network.feedforward.seen
+    assert len(seen) == 2 * judging.COMPARED == 128
+    assert (seen[:2], seen[-2:]) == ([0, 1], [198, 199])
+    network.feedforward.contradicted = [127, 3]
+    with pytest.raises(Disagreement, match="disagree before attention at sequence 99, token 1"):
+        Judge(network, d).judge(claim())
+    few = Network(np.zeros((3, 2, 1)))
+    few.feedforward = Before()
+    Judge(few, data(np.zeros(6), n=2)).judge(claim())
+    assert few.feedforward.seen == [[0, 1, 2, 3, 4, 5]]
+    few.feedforward.contradicted = [2]
+    with pytest.raises(Disagreement, match="sequence 1, token 0"):
+        Judge(few, data(np.zeros(6), n=2)).judge(claim(eps=0.5))
+
+
+class Before(Readout):
+    """Notes the tokens that it is shown."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[list[float]] = []
+
+    def disagrees(self, x: Ball, A) -> np.ndarray:
+        self.seen.append(x.m.ravel().tolist())
+        return super().disagrees(x, A)
+
+
+def test_a_network_may_know_nothing_beforehand() -> None:
+    """Then every part is computed of its own sequences."""
+
+    class Unknown(Network):
+        def known(self, tokens, radius, A):
+            super().known(tokens, radius, A)
+
+        def coordinates(self, tokens, lengths, radius, A, last, known):
+            assert known is None
+            at = tokens[:, 0, 0].astype(int)
+            return super().coordinates(tokens, lengths, radius, A, last, Known(self.m[at], 0 * self.m[at]))
+
+    network = Unknown(column(np.arange(7)))
+    assert Judge(network, data(np.arange(7))).judge(claim()).outcome == "proved"
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 3, 99])
+def test_processes_say_what_one_says(monkeypatch, jobs) -> None:
+    """Of every sample, whichever process looked at it; a refutation goes before what is open."""
+    monkeypatch.setattr(processes, "LEAST", 1)
+    lengths, tokens = [2, 1, 2, 2, 1], np.zeros((5, 2, 1), np.float32)
+    m = np.array([[0, 1], [2, -9], [3, 4], [5, 6], [7, -9]], float)[..., None]
+    d, seen = data(np.arange(8), lengths=lengths, tokens=tokens), []
+    judge = Judge(Network(m), d, lambda *told: seen.append(told), jobs)
+    samples = judge.samples(REAL, "token")
+    assert samples.t.m.ravel().tolist() == list(range(8))
+    assert seen[-1] == (5, 5)
+    assert judge.judge(claim()).why == "8 answers, largest error 0"
+    r = np.zeros_like(m)
+    r[0, 1], r[3, 0] = 0.5, 0.75
+    found = Judge(Network(m, r), d, jobs=jobs).judge(claim(eps=1.0))
+    assert found.outcome == "proved"
+    assert 0.75 <= found.value < 0.7501
+    found = Judge(Network(m, r), d, jobs=jobs).judge(claim(eps=0.25))
+    assert found.outcome == "undecided"
+    assert found.why.startswith("sequence 0, token 1:")
+    wrong = m.copy()
+    wrong[4, 0] = 9
+    found = Judge(Network(wrong, r), d, jobs=jobs).judge(claim(eps=0.25))
+    assert found.why == "sequence 4, token 0 answers [9.], not [7.]"
+    unknown = Data(tokens, np.full(5, 2), np.array([[7.0]]), np.zeros(0, np.int64))
+    known = data(np.zeros(3), strangers=unknown)
+    found = Judge(Network(np.full((5, 2, 1), 7.0)), known, jobs=jobs).judge(claim("rejects"))
+    assert found.why == "10 answers, largest error 0"
+
+
 def test_what_is_proved_is_not_proved_again() -> None:
     """Not for the same claim, nor for the same in real arithmetic; but for any other."""
     network = Network(column([1, 2]))
@@ -308,7 +404,7 @@ def test_what_is_proved_is_not_proved_again() -> None:
     real = judge.judge(claim(arith="real"))
     assert real.outcome == "proved"
     assert real.why == f"{first.why}, as in float32"
-    assert network.asked == [(0.0, "float32", False)]
+    assert network.asked == [(0.0, "float32")]
     for other in (claim(arith="float64"), claim(arith="real", eps=0.5), claim("robust", radius=0.0, eps=0.0)):
         before = len(network.readout.asked)
         assert judge.judge(other).outcome == "proved"
@@ -461,22 +557,22 @@ def test_real_coordinates_may_be_those_of_an_arithmetic() -> None:
         judge = Judge(network, data([0, 1]))
         judge.judge(claim(arith="float32", eps=9.0))
         assert judge.judge(claim("separated", "real", r=9.0, delta=0.5)).outcome == "proved"
-        assert [name for _, name, _ in network.asked] == asked
+        assert [name for _, name in network.asked] == asked
     network = Network(column([0, 1]))
     assert Judge(network, data([0, 1])).judge(claim("separated", "real", r=9.0, delta=0.5)).outcome == "proved"
-    assert [name for _, name, _ in network.asked] == ["real"]
+    assert [name for _, name in network.asked] == ["real"]
     network = Network(column([0, 1]), lambda A, _: np.full((2, 1, 1), 2.0 if A is FLOAT32 else 0.0))
     judge = Judge(network, data([0, 1]))
     judge.judge(claim(arith="float64"))
     assert judge.judge(claim("separated", "float32", r=9.0, delta=0.5)).outcome == "undecided"
-    assert {name for _, name, _ in network.asked} == {"float64", "float32"}
+    assert {name for _, name in network.asked} == {"float64", "float32"}
 
 
 def test_arithmetics_are_judged_by_their_own_balls() -> None:
     for name, A in ARITHMETICS.items():
         network = Network(column([1, 2]))
         Judge(network, data([1, 2])).judge(claim(arith=name))
-        assert network.asked == [(0.0, A.name, False)]
+        assert network.asked == [(0.0, A.name)]
         assert network.readout.asked == [(2, A.name)]
         assert network.readout.compared == [A.name]
 
