@@ -14,6 +14,7 @@ AIMS: dict[str, Stages] = {
     "core/samples": [[f"{T}/test_samples.py"]],
     "core/files": [[f"{T}/test_files.py"]],
     "core/exactness": [[f"{T}/test_exact_sums.py", f"{T}/test_whole_numbers.py"]],
+    "core/graph": [[f"{T}/test_graph.py"]],
     "core/judge": [[f"{T}/test_judge.py", f"{T}/test_claims.py"]],
 }
 
