@@ -15,6 +15,7 @@ AIMS: dict[str, Stages] = {
     "core/files": [[f"{T}/test_files.py"]],
     "core/exactness": [[f"{T}/test_exact_sums.py", f"{T}/test_whole_numbers.py"]],
     "core/graph": [[f"{T}/test_graph.py"]],
+    "core/separated": [[f"{T}/test_separated.py", f"{T}/test_claims.py"]],
     "core/judge": [[f"{T}/test_judge.py", f"{T}/test_claims.py"]],
 }
 

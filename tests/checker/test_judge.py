@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import combinations, product
+from itertools import product
 
 import numpy as np
 import pytest
@@ -468,106 +468,6 @@ def test_there_are_as_many_answers_as_the_scope_needs() -> None:
             refused(Judge(Network(m), d), claim(scope=scope), "data")
 
 
-def separated(m, radius=0.0, /, *, tokens=None, **numbers):
-    """Of coordinates [N], [N, c] or [N, n, c]; without tokens, all sequences are different."""
-    m = np.asarray(m, float)
-    m = m if m.ndim == 3 else m.reshape(len(m), 1, -1)
-    tokens = np.arange(len(m)).reshape(-1, 1) if tokens is None else np.asarray(tokens)
-    judge = Judge(Network(m, radius), data(np.zeros(tokens.size), tokens=tokens))
-    return judge.judge(claim("separated", **numbers))
-
-
-def test_samples_are_apart_in_some_coordinate() -> None:
-    for m, r, delta, outcome in (
-        ([0, 1, 3], 0, 0.9, "proved"),
-        ([3, 0, 1], 0, 0.9, "proved"),
-        ([0, 1, 3], 0, 1.1, "undecided"),
-        ([0, 1, 3], 0.1, 0.79, "proved"),
-        ([0, 1, 3], 0.1, 0.81, "undecided"),
-        ([[0, 0], [0, 1]], 0, 0.9, "proved"),
-        ([[0, 1], [0, 0]], 0, 0.9, "proved"),
-        ([[0, 0], [0.5, 0.5]], 0, 0.9, "undecided"),
-        ([[0, 0, 0], [0, 0, 1], [0, 1, 0], [1, 0, 0]], 0, 0.9, "proved"),
-        ([[0, 0, 0], [0, 0, 1], [0, 0.5, 0], [1, 0, 0]], 0, 0.9, "undecided"),
-        ([[0, 5], [0.1, 0], [0.2, 5.1]], 0, 0.9, "undecided"),  # the first and the third, with one between
-        ([[0, 5], [0.1, 0], [0.2, 7]], 0, 0.9, "proved"),
-        ([0, 0, 0], 0, 0.1, "undecided"),
-        ([7], 0, 100, "proved"),
-        ([0, np.nan], 0, 0.1, "undecided"),
-    ):
-        found = separated(m, r, r=100.0, delta=delta)
-        assert found.outcome == outcome, (m, r, delta)
-
-
-def test_samples_of_one_class_need_not_be() -> None:
-    same = np.array([[4], [4], [5]])
-    assert separated([0, 0, 1], tokens=same, r=9.0, delta=0.5).outcome == "proved"
-    assert separated([0, 1, 0], tokens=same, r=9.0, delta=0.5).outcome == "undecided"
-    assert separated([0, 0, 0.25], tokens=same, r=9.0, delta=0.5).outcome == "undecided"
-
-
-def test_bounded_coordinates_are_bounded() -> None:
-    for m, r, most, outcome in (
-        ([3, 0], 0, 2.9, "undecided"),
-        ([3, 0], 0, 3.1, "proved"),
-        ([3, 0], 0, float(np.nextafter(3, 9)), "proved"),
-        ([-3, 0], 0, 2.9, "undecided"),
-        ([-3, 0], 0, 3.1, "proved"),
-        ([3, 0], 0.25, 3.1, "undecided"),
-        ([-3, 0], 0.25, 3.1, "undecided"),
-        ([[0, 3], [1, 0]], 0, 2.9, "undecided"),
-        ([3, 0], np.inf, 1e300, "undecided"),
-    ):
-        found = separated(m, r, r=most, delta=0.1)
-        assert found.outcome == outcome, (m, r, most)
-        if outcome == "undecided":
-            assert found.why.startswith("sequence 0, token 0 may have a coordinate of size")
-            assert found.value == 0
-    assert separated([0, 3], r=2.9, delta=0.1).why.startswith("sequence 1,")
-    assert separated([3, 5], r=float(np.nextafter(3, 9)), delta=0.1).why.startswith("sequence 1,")
-    assert 3 <= separated([0, 3], r=2.9, delta=0.1).size < 3.001
-    assert 3 <= separated([0, 3], r=9.0, delta=0.1).size < 3.001
-    assert 3.25 <= separated([0, -3], 0.25, r=9.0, delta=0.1).size < 3.2501
-
-
-def test_the_separation_that_is_certain_is_named() -> None:
-    found = separated([0, 2, 5, 6.5], 0.25, r=9.0, delta=0.5)
-    assert 0.9999 < found.value <= 1
-    assert found.why.startswith("4 samples, classes at least 1 apart")
-    same = separated([0, 0.125, 5], tokens=[[1], [1], [2]], r=9.0, delta=0.5)
-    assert 4.8749 < same.value <= 4.875
-    again = separated([0, 2, 5, 6.5], 0.25, r=9.0, delta=found.value)  # as far apart as was certain
-    assert (again.outcome, again.value) == ("proved", found.value)
-    assert separated([[0, 0], [0, 2], [0, 5], [0, 6.5]], 0.25, r=9.0, delta=found.value).outcome == "proved"
-    two = separated([[0, 0], [2, 0]], r=9.0, delta=0.5)
-    assert two.value == 0.5
-    open_ = separated([[0, 0], [0.25, 0.375], [9, 9]], r=9.5, delta=0.5)
-    assert open_.why == "sequence 0, token 0 and sequence 1, token 0 are certainly apart only by 0.375"
-    assert open_.value == 0
-    later = separated([[0, 0], [5, 5], [5.25, 5.375], [9, 9]], r=9.5, delta=0.5)
-    assert later.why == "sequence 1, token 0 and sequence 2, token 0 are certainly apart only by 0.375"
-    over = separated([[0, 0], [0.25, 0.25], [9, 9]], 0.5, r=9.6, delta=0.5)
-    assert over.why.endswith("are certainly apart only by 0")
-
-
-def test_real_coordinates_may_be_those_of_an_arithmetic() -> None:
-    """If they were computed for it; and if they do not settle it, real ones are computed."""
-    for radius, asked in ((0.0, ["float32"]), (2.0, ["float32", "real"])):
-        network = Network(column([0, 1]), lambda A, _, r=radius: np.full((2, 1, 1), r if A is FLOAT32 else 0.0))
-        judge = Judge(network, data([0, 1]))
-        judge.judge(claim(arith="float32", eps=9.0))
-        assert judge.judge(claim("separated", "real", r=9.0, delta=0.5)).outcome == "proved"
-        assert [name for _, name in network.asked] == asked
-    network = Network(column([0, 1]))
-    assert Judge(network, data([0, 1])).judge(claim("separated", "real", r=9.0, delta=0.5)).outcome == "proved"
-    assert [name for _, name in network.asked] == ["real"]
-    network = Network(column([0, 1]), lambda A, _: np.full((2, 1, 1), 2.0 if A is FLOAT32 else 0.0))
-    judge = Judge(network, data([0, 1]))
-    judge.judge(claim(arith="float64"))
-    assert judge.judge(claim("separated", "float32", r=9.0, delta=0.5)).outcome == "undecided"
-    assert {name for _, name in network.asked} == {"float64", "float32"}
-
-
 def test_arithmetics_are_judged_by_their_own_balls() -> None:
     for name, A in ARITHMETICS.items():
         network = Network(column([1, 2]))
@@ -603,28 +503,3 @@ def test_no_verdict_says_more_than_exact_rationals() -> None:
             assert any(a - b > Fraction(eps) for a, b in zip(off, spread, strict=True))
         seen[found.outcome] += 1
     assert min(seen.values()) > 100, seen
-
-
-def test_separation_is_that_of_all_pairs() -> None:
-    """Random samples on a grid about as fine as delta, some of one class, against every pair."""
-    rng, seen = np.random.default_rng(5), {"proved": 0, "undecided": 0}
-    for _ in range(1500):
-        N, n, c, delta = *(int(rng.integers(1, k)) for k in (6, 3, 4)), float(rng.choice([1.0, 0.3]))
-        noise = 1 + rng.integers(-2, 3, (N, n, c)) * 2.0**-52
-        m = rng.integers(0, rng.choice([2, 4, 12, 50]), (N, n, c)) * delta * noise
-        r = float(rng.choice([0, 0, 2.0**-53, 0.1]))
-        tokens = rng.integers(0, rng.choice([2, 5, 99]), (N, n))
-        asked = delta * (1 - int(rng.integers(0, 3)) * 2.0**-51)
-        found = separated(m, r, tokens=tokens, r=99.0, delta=asked)
-        gaps = [Fraction(1000)]
-        for (i, k), (j, l) in combinations(product(range(N), range(n)), 2):
-            if tokens[i, k] != tokens[j, l] or sorted(tokens[i]) != sorted(tokens[j]):
-                pairs = zip(m[i, k].tolist(), m[j, l].tolist(), strict=True)
-                gaps.append(max(abs(Fraction(x) - Fraction(y)) for x, y in pairs) - 2 * Fraction(r))
-        if found.outcome == "proved":
-            assert min(gaps) >= Fraction(asked)
-            assert c > 1 or min(gaps) >= Fraction(min(found.value, 1000.0))
-        else:
-            assert min(gaps) < Fraction(asked * (1 + 1e-9))
-        seen[found.outcome] += 1
-    assert min(seen.values()) > 200, seen

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from onelayer_checker.core.balls import ARITHMETICS, FLOAT32, REAL, Ball, exact
-from onelayer_checker.search.parts import Known, Rows, Token, added, added_whole, whole
+from onelayer_checker.search.parts import Known, Token, added, added_whole, whole
 from tests.checker.orders import sums
 from tests.checker.test_exact_sums import EVERY, LEAST, MOST, all_equal, draw, pool
 
@@ -32,6 +32,7 @@ def test_rows_are_what_the_units_add(kind) -> None:
     rows = part.rows(W)
     assert rows is not None
     assert (rows.by, rows.single, rows.whole) == (11, kind == "one", True)
+    assert rows.terms == (1 if kind == "one" else 4)
     assert len(rows.value) == len(rows.size) == (4 if kind == "table" else 5)
     for j in range(len(rows.value)):
         u = terms_of(kind, j, 4, table)
@@ -59,14 +60,6 @@ def test_rows_that_might_be_rounded_are_not_added_up() -> None:
     none = Known(np.zeros(0, int), 1, "upto").rows(np.zeros((2, 1)))
     assert none is not None
     assert none.most == 0
-
-
-def test_some_columns_of_rows() -> None:
-    rows = Rows(3, np.arange(6.0).reshape(2, 3), -np.arange(6.0).reshape(2, 3), True, False)
-    some = rows.at(np.array([2, 0]))
-    assert (some.by, some.single, some.whole) == (3, True, False)
-    assert some.value.tolist() == [[2, 0], [5, 3]]
-    assert some.size.tolist() == [[-2, 0], [-5, -3]]
 
 
 def test_a_token_is_unknown_from_the_first_doubt_on() -> None:
