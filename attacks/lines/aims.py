@@ -6,17 +6,31 @@ from attacks.lines.workshop import PACKAGE, Stages
 
 RINGS = ("core", "search", "functions", "arb")
 T = "tests/checker"
-ATTACKS = [f"{T}/test_attacks.py", f"{T}/test_counterexamples.py::test_a_false_claim_is_not_verified"]
+CELLS, SEARCH, MODELS = f"{T}/test_steps_and_cells.py", f"{T}/test_search.py", f"{T}/test_search_of_models.py"
 AIMS: dict[str, Stages] = {
-    "core/classes": [[f"{T}/test_classes.py"]],
+    "core/averages": [[f"{T}/test_averages.py"]],
+    "core/balls": [[f"{T}/test_kernel.py::test_the_kernel_encloses"]],
     "core/claims": [[f"{T}/test_claims.py"]],
-    "core/layers": [[f"{T}/test_layers.py"]],
-    "core/samples": [[f"{T}/test_samples.py"]],
-    "core/files": [[f"{T}/test_files.py"]],
+    "core/classes": [[f"{T}/test_classes.py"]],
     "core/exactness": [[f"{T}/test_exact_sums.py", f"{T}/test_whole_numbers.py"]],
+    "core/files": [[f"{T}/test_files.py"]],
+    "core/given": [[f"{T}/test_given.py"], [f"{T}/test_meanings.py"]],
     "core/graph": [[f"{T}/test_graph.py"]],
-    "core/separated": [[f"{T}/test_separated.py", f"{T}/test_claims.py"]],
     "core/judge": [[f"{T}/test_judge.py", f"{T}/test_claims.py"]],
+    "core/layers": [[f"{T}/test_layers.py"]],
+    "core/meaning": [[f"{T}/test_given.py"], [f"{T}/test_meanings.py"]],
+    "core/names": [[f"{T}/test_given.py"], [f"{T}/test_meanings.py"]],
+    "core/processes": [[f"{T}/test_processes.py"]],
+    "core/samples": [[f"{T}/test_samples.py"]],
+    "core/separated": [[f"{T}/test_separated.py", f"{T}/test_claims.py"]],
+    "core/texts": [[f"{T}/test_given.py"], [f"{T}/test_meanings.py"]],
+    "search/builder": [[SEARCH], [MODELS]],
+    "search/cells": [[CELLS], [MODELS]],
+    "search/operations": [[SEARCH], [MODELS]],
+    "search/parts": [[f"{T}/test_parts.py"], [SEARCH], [MODELS]],
+    "search/plan": [[SEARCH], [MODELS]],
+    "search/stack": [[SEARCH], [MODELS]],
+    "search/steps": [[CELLS], [MODELS]],
 }
 
 
