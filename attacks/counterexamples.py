@@ -221,6 +221,28 @@ def _plateaus() -> Iterator[Counterexample]:
     }
     b = bundle("float32", model, np.full((1, 1, c), 2.0**122), [5], exactly)
     yield Counterexample("units that overflow", "64 units of 2^122 are infinite in float32", b)
+    exactly = claim("memorizes", "float64", eps=0)
+    cells = [(4, -4, 0, 0), (4, -12, -4, 8), (4, -12, -4, 8), (0, 0, -4, 16)]  # up to 1, from 2 to 3, from 4 on
+    b = bundle("float64", COPY | _cells(cells, [1, 5, 5, 9]), [[[2.5]]], [5], exactly)
+    yield Counterexample("a cell that is written twice", "both are on, and the answer is 10", b)
+    cells = [(0.25, -0.25, 0, 0), (4, -36, -4, 8), (0, 0, -4, 40)]  # up to 1, from 2 to 9, from 10 on
+    b = bundle("float64", COPY | _cells(cells, [8, 5, 9]), [[[3]]], [5], exactly)
+    yield Counterexample(
+        "a ramp that reaches into a plateau", "the first cell is still on by half: the answer is 9", b
+    )
+
+
+def _cells(units: list[tuple[float, float, float, float]], values: list[float]) -> Tensors:
+    """Cells along one coordinate, two units each, slope and bias; and what they add to the answer."""
+    table = np.array(units, np.float64).reshape(-1, 2, 2)
+    return {
+        "readout.1.weight": table[:, :, 0].reshape(1, -1),
+        "readout.1.bias": table[:, :, 1].ravel(),
+        "readout.2.weight": np.full((len(table), 2, 1), -1),
+        "readout.2.bias": np.ones(len(table)),
+        "readout.3.weight": np.array(values)[:, None],
+        "readout.3.bias": [0],
+    }
 
 
 def _exact() -> Iterator[Counterexample]:

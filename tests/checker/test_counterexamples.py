@@ -114,6 +114,14 @@ MUTANTS = {
         ("search/cells.py", "np.append(at[i : j + 1][slope[i : j + 1] != 0], 0)", "np.zeros(1, np.intp)"),
         NOT_COMPARED,
     ],
+    "a cell that is written twice": [
+        ("search/cells.py", "            certain[rows[on & (cell[rows] < len(self.on_low))]] = False\n", ""),
+        NOT_COMPARED,
+    ],
+    "a ramp that reaches into a plateau": [
+        ("search/cells.py", "            certain[rows[~off & ~on]] = False\n", ""),
+        NOT_COMPARED,
+    ],
     "a coordinate that no cell reads": [
         ("search/parts.py", "if not ball.r.max(initial=0.0) < np.inf:", "if False:"),
         NOT_COMPARED,
