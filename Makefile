@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test fast lint env bench lab checker clean help
+.PHONY: demo test fast lint env bench lab checker mutants clean help
 
 help:
 	@echo "make demo   compile a small table of facts into one layer and look at it"
@@ -11,6 +11,7 @@ help:
 	@echo "make fast   run the tests that take seconds"
 	@echo "make lint   formatter, linter, types, import contracts"
 	@echo "make bench  measure against floors and peers"
+	@echo "make mutants delete and alter every line of the checker's core and search; a test must notice (an hour)"
 	@echo "make lab    run every experiment at its quick setting and write lab-report.html"
 	@echo "make checker   the checker as one file, dist/onelayer_checker.pyz, and its SHA-256"
 	@echo "make env    create $(VENV) with everything the tests need"
@@ -56,6 +57,9 @@ lint: env
 
 bench: env
 	$(BIN)/python -m benchmarks
+
+mutants: env
+	$(BIN)/python -m attacks.lines --ring core --ring search
 
 lab: env
 	$(BIN)/onelayer lab run all

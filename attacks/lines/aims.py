@@ -9,7 +9,7 @@ T = "tests/checker"
 CELLS, SEARCH, MODELS = f"{T}/test_steps_and_cells.py", f"{T}/test_search.py", f"{T}/test_search_of_models.py"
 AIMS: dict[str, Stages] = {
     "core/averages": [[f"{T}/test_averages.py"]],
-    "core/balls": [[f"{T}/test_kernel.py::test_the_kernel_encloses"]],
+    "core/balls": [[f"{T}/test_balls.py"], [f"{T}/test_kernel.py::test_the_kernel_encloses"]],
     "core/claims": [[f"{T}/test_claims.py"]],
     "core/classes": [[f"{T}/test_classes.py"]],
     "core/exactness": [[f"{T}/test_exact_sums.py", f"{T}/test_whole_numbers.py"]],
