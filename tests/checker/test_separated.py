@@ -9,6 +9,7 @@ import numpy as np
 
 from onelayer_checker.core.balls import FLOAT32
 from onelayer_checker.core.judge import Judge
+from onelayer_checker.core.separated import _packed
 from tests.checker.test_judge import Network, claim, column, data
 
 
@@ -174,3 +175,35 @@ def test_numbers_that_may_not_be_whole_are_not_taken_for_whole() -> None:
     for off, delta, outcome in ((0.25, 0.49, "proved"), (0.25, 0.51, "undecided"), (0.5, 1e-9, "undecided")):
         assert separated([[1 + off], [2 - off]], r=9.0, delta=delta).outcome == outcome
         assert separated([[1], [2]], off, r=9.0, delta=delta).outcome == outcome
+
+
+def test_packed_columns_tell_the_same_rows_apart() -> None:
+    """Every row of a grid has keys of its own; also where the numbers together are more than a word holds."""
+    grid = np.array(list(product(range(3), range(4), range(2))), float)
+    wide = [[a, b, c] for a in (0, 2.0**24, 2.0**25, 2.0**40) for b in (0, 1, 2.0**20) for c in (0, 7, 2.0**20)]
+    wider = [[a, b] for a in (0, 2.0**24, 2.0**41, 2.0**50) for b in (0, 2.0**23, 2.0**40)]
+    slow = [[a, b, c, d] for a in (0, 1) for b in (0, 2.0**30) for c in (0, 2.0**31) for d in (0, 2.0**32 - 1)]
+    for rows in (
+        grid,
+        grid + 5,
+        grid - 9,
+        np.array(wide),
+        np.array(wider),
+        np.array(slow),
+        np.array(wider)[:, ::-1],
+    ):
+        keys = list(zip(*(key.tolist() for key in _packed(rows)), strict=True))
+        assert len(set(keys)) == len(rows)
+    assert len(_packed(grid)) == 1
+    assert len(_packed(np.array(wider))) == 2
+
+
+def test_rounding_does_not_hide_what_is_missing() -> None:
+    """Sizes, distances and separations that are rounded to just what is claimed."""
+    assert separated([3, 0], 2.0**-60, r=3.0, delta=0.1).outcome == "undecided"
+    assert separated([0, 1], 2.0**-60, r=9.0, delta=1.0).outcome == "undecided"
+    r = 0.5 - 2.0**-20
+    assert separated([0, 1], r, r=9.0, delta=2.0**-19 - 2.0**-39).outcome == "proved"
+    assert separated([0, 1], r, r=9.0, delta=2.0**-19 + 2.0**-42).outcome == "undecided"
+    assert separated([2.0**-55, 1], r, r=9.0, delta=2.0**-19 - 2.0**-58).outcome == "undecided"
+    assert 6 <= separated([0.25, 6], 0.0, r=9.0, delta=0.9).size < 6.001
