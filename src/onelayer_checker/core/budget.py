@@ -79,6 +79,8 @@ def allow_bytes(name: str, size: int, copies: int) -> None:
 
 def spend_on_coordinates(network: Network, tokens: Array, A: Arithmetic, last: bool) -> None:
     """What the coordinates of all tokens, or of the last ones, take; from shapes alone."""
+    if _current.get() is None:
+        return
     (N, n), (H, w, s) = tokens.shape[:2], network.tensors["attention.W_Q"].shape
     queries, c, table = N * (1 if last else n), network.bottleneck.bias.size, network.tensors.get("embedding.table")
     embedded = n * (N if table is None else min(N, len(table)))
