@@ -24,7 +24,11 @@ ROOT = Path(__file__).parents[2]
 def checker(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("checker")
     printed = subprocess.run(
-        ["make", "checker", f"PYTHON={sys.executable} -B"], cwd=ROOT, capture_output=True, text=True, check=True
+        ["make", "--no-print-directory", "checker", f"PYTHON={sys.executable} -B"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout
     built = ROOT / "dist" / one_file.NAME
     path = Path(shutil.copy(built, folder))
