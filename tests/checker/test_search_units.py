@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from onelayer_checker.core.balls import ARITHMETICS, FLOAT32, REAL, Ball, exact
+from onelayer_checker.core.layers import Layer
 from onelayer_checker.search import cells as recognised
 from onelayer_checker.search.cells import families, staircases
-from onelayer_checker.search.operations import MOST_LIVE, Gate, Sums
+from onelayer_checker.search.operations import MOST_LIVE, Add, Collect, Evaluate, Gate, Sums, looked_up
 from onelayer_checker.search.parts import Known, Rows, Token, added
 from onelayer_checker.search.steps import FEW_STEPS, RowSteps, Steps
 from tests.checker.searched_stacks import Habit, inside
@@ -262,6 +263,11 @@ def test_cells_near_the_ends_of_the_range() -> None:
     t = exact(np.array([[0, 0], [5, 0], [2.0**123, 0], [2.0**119, 0]]))
     assert own.decide(t, FLOAT32).tolist() == [0, 1, -1, 1]
     assert own.decide(Ball(t.m, np.where(t.m > 9, np.nan, 0)), FLOAT32).tolist() == [0, 1, -1, -1]
+    W[1, 1, 1], b[1, 1] = 1, -1
+    [(_, two)], _ = families(W, b, np.ones(2, bool), np.zeros(2, int))
+    far = exact(np.array([[5, 0], [5, 2.0**124]]))  # off along the second coordinate, but for an overflow
+    assert two.decide(far, FLOAT32).tolist() == [1, -1]
+    assert two.decide(far, REAL).tolist() == [1, 2]
     W[1, 1, 1], b[1, 1] = 2.0**-127, -1
     [(_, faint)], _ = families(W, b, np.ones(2, bool), np.zeros(2, int))
     assert set(faint.decide(t, FLOAT32).tolist()) == {-1}
@@ -322,6 +328,21 @@ def test_sums_that_are_not_known() -> None:
     unknown = Ball(np.ones((1, 1)), np.full((1, 1), np.inf))
     with np.errstate(invalid="ignore"):
         assert added([], unknown, np.zeros((1, 1)), zero, REAL).r.tolist() == [[np.inf]]
+
+
+def test_sums_with_an_operand_that_is_flushed() -> None:
+    for x, w in ((2.0**-127, 2.0**100), (2.0**100, 2.0**-127)):
+        y = added([], exact(np.array([[x]])), np.array([[w]]), np.zeros(1), FLOAT32)
+        assert y.m[0, 0] == 2.0**-27
+        assert y.r[0, 0] >= 2.0**-27
+    row, nothing = np.array([[2.0**-127]]), exact(np.zeros((1, 0)))
+    assert added([(row, row, True)], nothing, np.zeros((0, 1)), np.zeros(1), FLOAT32).r[0, 0] >= 2.0**-127
+
+
+def test_a_product_of_whole_numbers_that_is_rounded() -> None:
+    odd = exact(np.array([[5001.0]]))
+    assert added([], odd, np.array([[5001.0]]), np.zeros(1), FLOAT32).r[0, 0] >= 1  # beyond 2^24
+    assert added([], odd, np.array([[5001.0]]), np.zeros(1), REAL).r[0, 0] == 0
 
 
 def test_radii_of_many_balls_add_up() -> None:
@@ -456,3 +477,54 @@ def test_gates_one_by_one() -> None:
     assert gated([big], [-(2.0**23)], [1], FLOAT32) == ([0], False)
     assert gated([one_row([1.0] * (MOST_LIVE + 1))], [0.0] * (MOST_LIVE + 1), [1], REAL) == ([], True)
     assert len(gated([one_row([1.0] * MOST_LIVE)], [0.0] * MOST_LIVE, [1], REAL)[0]) == MOST_LIVE
+
+
+def test_sums_of_whole_numbers_that_nobody_rounds() -> None:
+    """Each reason alone why a sum may be rounded."""
+    ones, half, limit = np.ones((1, 1)), np.full((1, 1), 0.5), 2.0**24
+
+    def fits(x=3.0, r=0.0, row=ones, weight=ones, bias=ones[0], few=ones) -> bool:
+        rows = [Rows(1, row, np.abs(row), 1, True, bool((row == np.rint(row)).all()))]
+        ball = Ball(np.full((1, 1), x), np.full((1, 1), r))
+        return Sums.of(rows, 9, weight, bias, [few]).fit(ball, float(np.abs(weight).max()), FLOAT32)
+
+    assert fits()
+    assert not fits(x=0.5)
+    assert not fits(r=0.5)
+    for name in ("row", "weight", "few"):
+        assert not fits(**{name: half})
+    assert not fits(bias=half[0])
+    assert not fits(x=limit)
+    assert not fits(row=limit * ones)
+    assert not fits(weight=limit / 2 * ones)
+    assert not fits(bias=-limit * ones[0])
+
+
+def test_what_overflows_is_not_known() -> None:
+    large = np.full((1, 1), 2.0**100)
+    sums = Sums.of([], 1, large, np.zeros(1), [])
+    table = Known(np.zeros(1, int), 2, "table", Ball(np.ones((2, 1)), np.array([[0], [np.inf]])))
+    for operation in (
+        Evaluate(Layer(large, np.zeros(1)), 1, 3, False),
+        Add(sums, [], 3, False),
+        Collect([table], 3),
+        Gate(Sums.of([one_row([1.0], 2), one_row([1.0], 2)], 1, large, np.zeros(1), []), [2], 3),
+    ):
+        token = Token(unknown=np.zeros(2, bool))
+        token.choices[2] = np.array([0, 0 if isinstance(operation, Gate) else 1])
+        token.put(1, exact(np.array([[1.0], [2.0**100]])))
+        with np.errstate(all="ignore"):
+            operation.run(token, FLOAT32)
+        assert token.unknown.tolist() == [False, True]
+
+
+def test_a_gate_names_columns_and_their_values() -> None:
+    rows = Rows(1, np.array([[5.0, 0, 0], [0, 7, 8]]), np.array([[5.0, 0, 0], [0, 7, 8]]), 1, True, True)
+    token = Token(unknown=np.zeros(2, bool))
+    token.choices[1] = np.array([0, 1])
+    Gate(Sums.of([rows], None, np.zeros((0, 3)), np.full(3, -4.0), []), [1], 2).run(token, FLOAT32)
+    columns, value = token.few[2]
+    assert columns.tolist() == [[0, -1], [1, 2]]
+    assert value.m.tolist() == [[1, 0], [3, 4]]
+    assert not value.r.any()
+    assert looked_up(Ball(np.ones((2, 1)), np.array([[0.0], [0.5]])), np.array([1, 0])).r.tolist() == [[0.5], [0]]
