@@ -80,6 +80,8 @@ class Maker:
         V, c = np.zeros((len(units), size, 1)), np.zeros(len(units))
         for k, (own, weight, bias) in enumerate(units):
             V[k], c[k] = weight, bias
+            if rng.random() < 0.04:  # neither a cell nor a step, though it looks like one
+                V[k], c[k] = (weight * 2, bias) if rng.random() < 0.5 else (weight, bias / 2)
             b[k] = -float(rng.integers(0, 2))  # of units that nothing feeds
             for u, (row, at) in enumerate(own):
                 W[:, k, u], b[k, u] = row, at

@@ -462,6 +462,13 @@ def test_gates_one_by_one() -> None:
     # What may overflow is not known to be off.
     assert gated([one_row([-(2.0**124), 1.0])], [-2.0, -2.0], [1], FLOAT32) == ([0], False)
     assert gated([one_row([-(2.0**124), 1.0])], [-2.0, -2.0], [1], REAL) == ([], False)
+    assert gated([one_row([1.0, 1.0])], [-(2.0**125), -2.0], [1], FLOAT32) == ([0], False)
+    assert gated([one_row([1.0, 1.0]), one_row([-(2.0**124), 0.0], 2)], [-2.0, -2.0], [1], FLOAT32) == ([0], False)
+    x, W = exact(np.array([[-(2.0**62)]])), np.array([[2.0**62, 0.0]])
+    assert gated([one_row([1.0, 1.0])], [-2.0, -2.0], [1], FLOAT32, x, W) == ([0], False)
+    many = Rows(1, np.array([[2.0**25 - 1999]]), np.array([[2.0**25 + 1999]]), 2000, False, True)
+    assert gated([many], [1000 - 2.0**25], [1], FLOAT32) == ([0], False)  # 2^25 - 1 may be 2^25, 1999 times
+    assert gated([many], [1000 - 2.0**25], [1], REAL) == ([], False)
     # Sums that a rounding, or a subnormal number that is flushed, may lift above 0.
     assert gated([one_row([1.0, 1.0])], [-1 - 2.0**-23, -1.5], [1], FLOAT32) == ([0], False)
     assert gated([one_row([2.0**-140, 1.0])], [-(2.0**-130), -1.5], [1], FLOAT32) == ([0], False)
