@@ -55,6 +55,7 @@ def figures() -> str:
     ]
     parts = {
         "float32": _float32,
+        "false_hits": _false_hits,
         "text": _text,
         "checker": _checker,
         "approximate": _approximate,
@@ -86,6 +87,24 @@ def _float32() -> list[Figure]:
             ),
         ]
     return rows
+
+
+def _false_hits() -> list[Figure]:
+    rows = [row for row in tables("false_hits")["Strangers that do not get the default"] if "holds" in row]
+    found = []
+    for route in dict.fromkeys(row["contexts"] for row in rows):
+        some = [row for row in rows if row["contexts"] == route]
+        sizes = ", ".join(f"{row['N']:,}" for row in some)
+        shares = [row[name] for row in some for name in row if name.endswith(": share")]
+        bounds = ", ".join(f"{row['bound']:.2g}" for row in some)
+        measured = ", ".join(f"{max(pair):.2g}" for pair in zip(shares[::2], shares[1::2], strict=True))
+        found.append(
+            (
+                f"with a default, {route}, N = {sizes}: bound on false hits; share of 10^6 strangers",
+                f"{bounds}; {measured}",
+            )
+        )
+    return found
 
 
 def _text() -> list[Figure]:

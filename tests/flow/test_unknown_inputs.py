@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from onelayer import memorize
+from onelayer.certify.certificate import certify
 from onelayer.recall import recall
 
 RANK_ONE = {"mapping": "temperature", "rank": 1}
@@ -52,6 +53,16 @@ def test_the_bound_holds(N, n, d, options, dtype) -> None:
         assert share <= measured + noise
     if dtype == "float64":
         assert limit < 1e-6
+
+
+@pytest.mark.parametrize(("N", "n", "d", "seed"), [(10, 8, 4, 0), (50, 3, 2, 1), (50, 8, 4, 0)])
+def test_narrow_plateaus_are_wide_enough_for_the_checker(N, n, d, seed) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((N, n, d)).astype(np.float32)
+    Y = rng.integers(0, 50, (N, n))
+    model = memorize(X, Y, default="nobody", dtype="float32", **RANK_ONE)
+    claims = {(claim["type"], claim["arith"]) for claim in certify(model, X, Y).claims}
+    assert claims >= {("memorizes", "real"), ("memorizes", "float32"), ("rejects", "float32")}
 
 
 def test_the_ledger_says_what_was_assumed_and_what_was_counted() -> None:

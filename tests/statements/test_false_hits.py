@@ -73,8 +73,8 @@ def test_within_reach_is_where_a_table_gives_another_answer_than_the_default(see
 def test_a_plateau_of_real_coordinates_is_as_narrow_as_rounding_allows(rng) -> None:
     keys, radius = np.cumsum(rng.uniform(0.5, 2.0, 300))[:, None], 1e-4
     made = table.construct(keys, np.ones((300, 1)), F32, radius, np.array([2.0]))
-    assert radius < made.guard < 4 * radius
-    assert made.stored.reach < 7 * radius
+    assert radius < made.guard < 3 * radius
+    assert made.stored.reach < 5 * radius
     for far, answer in ((made.guard, 1.0), (made.stored.reach, 2.0)):
         for sign in (-1, 1):
             moved = (keys + sign * far).astype(F32)

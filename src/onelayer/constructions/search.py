@@ -28,7 +28,7 @@ ROWS_FOR_MARGIN = 1 << 17
 MAX_AUTO_RANK = 6
 LARGE_TABLE, VERY_LARGE_TABLE = 1 << 18, 1 << 21
 #: With a default, plateaus are no wider than rounding asks for: gaps that leave this margin need not be wider.
-ROOMY = 2.5
+ROOMY = 1.5
 #: Sequences of fewer components, all tokens counted, are not told from strangers by the cells of a lattice.
 FEWEST_COMPONENTS = 3
 #: Up to this many answers float32 tries the published head first; beyond, its ids are too close together.

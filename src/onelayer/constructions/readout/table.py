@@ -31,8 +31,8 @@ STATEMENT = CATALOGUE["table"]
 Array = NDArray[Any]
 
 #: Width of a plateau with a default: strangers are taken for stored in proportion to it. Ramps take a quarter of it
-#: at most, so a coordinate may move by three radii; the checker's own bound on rounding is up to twice ours.
-PLATEAU_IN_RADII = 8.0
+#: at most, so a coordinate may move by nearly two radii.
+PLATEAU_IN_RADII = 5.0
 
 
 @dataclass(frozen=True)
