@@ -351,3 +351,45 @@ def test_windows_are_numbered_exactly() -> None:
         wanted = np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
         found = numbered(stream, n)
         assert np.array_equal(wanted[:, None] == wanted, found[:, None] == found)
+
+
+@pytest.mark.parametrize("kind", ["classes", "reals", "vectors"])
+def test_one_answer_per_sequence(tmp_path, kind) -> None:
+    X = [["a", "b"], ["b"], ["c", "a", "b"]]
+    Y = {"classes": [("x", 1), None, "y"], "reals": [0.5, 2.0, -1.0], "vectors": [[1.0, 2], [0, 2], [3, 5.5]]}[kind]
+    folder = save(tmp_path / "m", memorize(X, Y, scope="sequence"), data=(X, Y))
+    lines = [json.dumps({"tokens": x, "answer": y}) for x, y in zip(X, Y, strict=True)]
+    (tmp_path / "data.jsonl").write_text("\n".join(lines))
+    forms = [tmp_path / "data.jsonl", (X, Y), (tuple(X), tuple(Y)), (np.array([*X, None], object)[:-1], Y)]
+    forms += [(X, np.array(Y))] if kind != "classes" else []
+    assert [check(folder, data=data).result for data in forms] == ["VERIFIED"] * len(forms)
+    some = check(folder, data=(X[1:], Y[1:]))
+    assert (
+        some.notes[1]
+        == "the data given: all 2 sequences are certified with these answers; 1 others are certified too"
+    )
+    twice = check(folder, data=(X + X, Y + Y))
+    assert twice.notes[1] == "the data given: all 6 sequences are certified with these answers"
+    for data in ((X, None), (X, Y[:-1]), (X, [Y]), (["ab", *X[1:]], Y)):
+        assert (check(folder, data=data).result, check(folder, data=data).gate) == ("UNKNOWN", "data")
+    wrong = check(folder, data=(X, [Y[0], Y[2], Y[2]]))
+    said = {
+        "classes": "sequence 1 has the answer 'y'; None is certified",
+        "reals": "sequence 1 has the answer -1; 2 is certified",
+        "vectors": "sequence 1, component 0 has the answer 3; 0 is certified",
+    }[kind]
+    assert (wrong.result, wrong.why) == ("NOT VERIFIED", f"the data given: {said}")
+
+
+def test_data_in_the_same_order_is_not_looked_up(bundle, monkeypatch) -> None:
+    monkeypatch.setattr("onelayer_checker.core.given._look_up", None)
+    assert check(bundle, data=(SEQUENCES, ANSWERS)).result == "VERIFIED"
+    assert check(bundle, data=(SEQUENCES[1:], ANSWERS[1:])).result == "UNFIT"
+
+
+def test_arrays_of_objects(bundle) -> None:
+    ragged = [np.empty(len(SEQUENCES), object) for _ in range(2)]
+    for array, rows in zip(ragged, (SEQUENCES, ANSWERS), strict=True):
+        array[:] = rows
+    pairs = [np.array(rows[:12], object) for rows in (SEQUENCES, ANSWERS)]
+    assert [check(bundle, data=data).result for data in (ragged, pairs)] == ["VERIFIED"] * 2

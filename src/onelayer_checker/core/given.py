@@ -91,7 +91,7 @@ def encoded(given: Sequence[Any], names: Names, data: Data) -> Sequences:
             tokens = _numbers(said, data.tokens.shape[2], "tokens").astype(data.tokens.dtype) + 0
     else:
         tokens = encode(_plain(said), names.tokens)
-    said = _flat(Y, None, counts)[1] if names.scope == "token" else Y if isinstance(Y, np.ndarray) else list(Y)
+    said = _flat(Y, None, counts)[1] if names.scope == "token" else Y
     if names.scope != "token" and len(said) != len(counts):
         raise Incomparable(f"there are {len(said)} answers for {len(counts)} sequences")
     if names.answers is None:
