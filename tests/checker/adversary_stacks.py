@@ -108,7 +108,7 @@ def network(layers: Layers, dtype: str, c: int):
 
 
 def check_readouts(name: str, rounds: int) -> Counter:
-    """How many answers were exact, by search and densely, and how many networks had cells."""
+    """How many readouts had an exact answer, by search and densely."""
     rng = np.random.default_rng([31, len(name)])
     A, edges, seen = ARITHMETICS[name], Edges(name, rng), Counter()
     for _ in range(rounds):
@@ -118,7 +118,6 @@ def check_readouts(name: str, rounds: int) -> Counter:
             continue
         plain = network(layers, "float32" if name == "float32" else "float64", c)
         fast = accelerate(plain)
-        seen["cells"] += fast.readout is not plain.readout
         with np.errstate(all="ignore"):
             found = {"search": fast.readout.apply(exact(t), A), "dense": plain.readout.apply(exact(t), A)}
         seen.update(way for way, y in found.items() if (y.r == 0).any())

@@ -241,6 +241,7 @@ def test_files_that_cannot_be_read_are_no_verdict_on_the_folder(tmp_path, bundle
         (SEQUENCES,),
         (SEQUENCES, None),
         (SEQUENCES, ANSWERS, [1] * 3),
+        (SEQUENCES, ANSWERS, [1.0] * 16),
         (SEQUENCES, ANSWERS[:-1]),
         (["ab"], [["x", "y"]]),
         (np.array(["a", "b"]), ANSWERS),

@@ -13,13 +13,16 @@ import textwrap
 import numpy as np
 import pytest
 
-from attacks.hostile import claim, honest, hostile_folders, plain
+from attacks.hostile import Hostile, claim, honest, hostile_folders, plain
+from onelayer_checker import __main__ as program
 from onelayer_checker.core import budget, separated
 from onelayer_checker.core.balls import FLOAT32
 from onelayer_checker.core.graph import build
 from onelayer_checker.front import EXITS, check
 
 FOLDERS = {folder.name: folder for folder in hostile_folders()}
+PRINTED = [name for name, folder in FOLDERS.items() if folder.why == "it is printed"]
+ON_A_TERMINAL = ("an escape sequence in a tensor that overlaps", "a lone surrogate in a tensor that overlaps")
 MEMORY, SECONDS = 2 << 30, 10
 
 
@@ -33,25 +36,38 @@ def run(*arguments, **options) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(command, capture_output=True, preexec_fn=limited, **options)
 
 
-@pytest.mark.parametrize("name", FOLDERS)
-def test_ends_with_its_verdict(tmp_path, name) -> None:
-    hostile = FOLDERS[name]
-    hostile.build(tmp_path / "folder")
-    options = [option.replace("FOLDER", str(tmp_path / "folder")) for option in hostile.options]
-    done = run(tmp_path / "folder", *options, stdin=subprocess.DEVNULL, timeout=60)
-    assert done.returncode == EXITS[hostile.result], (done.stdout[-500:], done.stderr[-2000:])
-    lines = done.stdout.decode("ascii").split("\n")
-    assert lines[-2:] == [hostile.result, ""], lines
+def judged(hostile: Hostile, code: object, out: bytes) -> None:
+    """It ended as it should, with lines of printable ASCII that are not long."""
+    lines = out.decode("ascii").split("\n")
+    assert (code, lines[-2:]) == (EXITS[hostile.result], [hostile.result, ""]), lines
     assert all(line.isprintable() for line in lines)
     assert max(map(len, lines)) < 1000
-    assert not done.stderr
     if hostile.gate == "budget":
         assert re.search(r" in all, \S+ are allowed \(--(budget|memory) \S+\)", "\n".join(lines)), lines
     elif hostile.gate:
         assert lines[-3].startswith(f"{hostile.gate}: "), lines
 
 
-@pytest.mark.parametrize("name", ["an escape sequence in a tensor that overlaps", "a lone surrogate in a dtype"])
+@pytest.mark.parametrize("name", [name for name in FOLDERS if name not in PRINTED or name in ON_A_TERMINAL])
+def test_ends_with_its_verdict(tmp_path, name) -> None:
+    hostile = FOLDERS[name]
+    hostile.build(tmp_path / "folder")
+    options = [option.replace("FOLDER", str(tmp_path / "folder")) for option in hostile.options]
+    done = run(tmp_path / "folder", *options, stdin=subprocess.DEVNULL, timeout=60)
+    judged(hostile, done.returncode, done.stdout)
+    assert not done.stderr
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_foreign_text_is_printed_as_ascii(tmp_path, monkeypatch, capsysbinary, name) -> None:
+    FOLDERS[name].build(tmp_path / "folder")
+    monkeypatch.setattr(sys, "argv", ["onelayer_checker", str(tmp_path / "folder")])
+    with pytest.raises(SystemExit) as ended:
+        program.main()
+    judged(FOLDERS[name], ended.value.code, capsysbinary.readouterr().out)
+
+
+@pytest.mark.parametrize("name", ON_A_TERMINAL)
 def test_json_is_ascii_too(tmp_path, name) -> None:
     FOLDERS[name].build(tmp_path / "folder")
     done = run(tmp_path / "folder", "--json")
