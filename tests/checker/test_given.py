@@ -377,7 +377,7 @@ def test_one_answer_per_sequence(tmp_path, kind) -> None:
     said = {
         "classes": "sequence 1 has the answer 'y'; None is certified",
         "reals": "sequence 1 has the answer -1; 2 is certified",
-        "vectors": "sequence 1, component 0 has the answer 3; 0 is certified",
+        "vectors": "sequence 1 has the answer 3, 5.5; 0, 2 is certified",
     }[kind]
     assert (wrong.result, wrong.why) == ("NOT VERIFIED", f"the data given: {said}")
 
