@@ -126,8 +126,10 @@ def strict_json(content: bytes, what: str, deepest: int = MOST_DEPTH) -> dict[st
 
 
 def depth(value: Any) -> int:
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
-    return 0 if inner is None else 1 + max((depth(part) for part in inner), default=0)
+    if not isinstance(value, dict | list):
+        return 0
+    inner = value.values() if isinstance(value, dict) else value
+    return 1 + max((depth(part) for part in inner if isinstance(part, dict | list)), default=0)
 
 
 def fields(value: Any, names: set[str], where: str) -> None:

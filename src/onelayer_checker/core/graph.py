@@ -25,8 +25,8 @@ from onelayer_checker.core.exactness import add_numbers
 from onelayer_checker.core.files import Malformed, shown
 from onelayer_checker.core.layers import Layer, Stack
 
-#: Numbers of scratch in one block of sequences: (sequence, query, key).
-BLOCK = 1 << 18
+#: Numbers of scratch in one block of sequences: (sequence, query, key); and those that stay in a processor's cache.
+BLOCK, CACHED = 1 << 18, 1 << 16
 #: Blocks that one block of queries and keys may take.
 QUERIES = 8
 
@@ -48,7 +48,8 @@ class Network:
         heads, width, size = self.tensors["attention.W_Q"].shape
         queries = 1 if last or self.unseeing(last) else n
         held = heads * size if known is not None else max(width, self.feedforward.widest)
-        step = max(1, BLOCK // (n * (heads * queries + held)))
+        block = CACHED if known is None and not self.feedforward.layers else BLOCK  # layers pay for larger blocks
+        step = max(1, block // (n * (heads * queries + held)))
         for start in range(0, len(tokens), step):
             rows = slice(start, min(start + step, len(tokens)))
             if known is None:
@@ -160,7 +161,7 @@ class Stream:
     def get(self, name: str) -> Ball:
         """h, or queries Q, keys K or values V, for each token [N, n, ...]."""
         if name not in self.found:
-            self.found[name] = self.h if name == "h" else self.read(name)
+            self.found.update({"h": self.h} if name == "h" else self.read("QKV"))
         ball = self.found[name]
         if self.ids is None:
             return ball
@@ -168,11 +169,14 @@ class Stream:
         exactly = not ball.r.any()
         return Ball(m, np.broadcast_to(0.0, m.shape) if exactly else ball.r[self.ids, np.arange(self.ids.shape[1])])
 
-    def read(self, name: str) -> Ball:
+    def read(self, names: str) -> dict[str, Ball]:
+        """Some of queries, keys and values, by name; together they cost little more than one of them."""
         T, (N, n, w) = self.network.tensors, self.h.m.shape
-        columns = T[f"attention.W_{name}"].swapaxes(0, 1).reshape(w, -1)
-        bias = T.get(f"attention.b_{name}", np.zeros(columns.shape[1])).ravel()
-        return linear(self.h.reshape(N * n, w), columns, bias, self.A).reshape(N, n, -1)
+        columns = np.concatenate([T[f"attention.W_{x}"].swapaxes(0, 1).reshape(w, -1) for x in names], axis=1)
+        size = columns.shape[1] // len(names)
+        bias = np.concatenate([T.get(f"attention.b_{x}", np.zeros(size)).ravel() for x in names])
+        found = linear(self.h.reshape(N * n, w), columns, bias, self.A).reshape(N, n, -1)
+        return {x: found[..., i * size : (i + 1) * size] for i, x in enumerate(names)}
 
     @cached_property
     def is_calm(self) -> bool:
@@ -188,7 +192,7 @@ class Stream:
     def totals(self, name: str) -> Totals:
         """Sums over the tokens of each sequence, [N, ...]."""
         if name not in self.found:
-            self.found[name] = self.read(name)
+            self.found.update(self.read(name))
         ball = self.found[name]
         if self.ids is None:
             return Totals.of(ball)

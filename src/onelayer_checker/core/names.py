@@ -96,10 +96,17 @@ def _names(listed: Any, field: str) -> tuple[Any, ...] | None:
         return None
     if not isinstance(listed, list):
         raise Malformed("names", f"{field} must be null or a list of names")
-    names = tuple(_name(entry, field) for entry in listed)
-    if len({_key(name, kind=False) for name in names}) != len(names):
+    plain = _alike(listed)
+    names = tuple(listed) if plain else tuple(_name(entry, field) for entry in listed)
+    if len(set(names) if plain else {_key(name, kind=False) for name in names}) != len(names):
         raise Malformed("names", f"two names in {field} are equal")
     return names
+
+
+def _alike(listed: list[Any]) -> bool:
+    """Whether all are words, or small whole numbers: these can be put into a table as they are."""
+    kinds = set(map(type, listed))
+    return kinds == {str} or (kinds == {int} and min(listed) > -SMALL and max(listed) < SMALL)
 
 
 def _name(entry: Any, field: str) -> Any:

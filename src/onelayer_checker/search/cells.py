@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from onelayer_checker.core.balls import Arithmetic, Array, Ball
+from onelayer_checker.core.balls import Arithmetic, Array, Ball, is_power
 from onelayer_checker.core.budget import spend
 from onelayer_checker.search.steps import Steps, ends, within_range
 
@@ -90,9 +90,7 @@ def families(W: Array, b: Array, plain: Array, block: Array) -> tuple[list[tuple
 
     Only ``plain`` groups, relu(1 - sum of units), can be cells; a family lies in one block.
     """
-    at = np.abs(W).argmax(axis=0)
-    slope = np.take_along_axis(W, at[None], axis=0)[0]  # [K, size]
-    simple = (np.count_nonzero(W, axis=0) <= 1) & ((slope == 0) | (np.frexp(np.abs(slope))[0] == 0.5))
+    at, slope, simple = _slopes(W)
     cell = plain & (simple & ((slope != 0) | (b <= 0) | (b >= 1))).all(axis=1)
     with np.errstate(over="ignore"):  # an edge beyond all floats is at infinity
         on_low, _, off_low, _ = bounds = _bounds(at, slope, b, len(W))
@@ -118,6 +116,13 @@ def families(W: Array, b: Array, plain: Array, block: Array) -> tuple[list[tuple
         else:
             cell[i : j + 1] = False
     return listed, np.flatnonzero(~cell)
+
+
+def _slopes(W: Array) -> tuple[Array, Array, Array]:
+    """Of units [c, K, size]: the coordinate that each reads, its weight, and whether there is only one, a power."""
+    at = np.abs(W).argmax(axis=0)
+    slope = np.take_along_axis(W, at[None], axis=0)[0]
+    return at, slope, (np.count_nonzero(W, axis=0) <= 1) & is_power(slope)
 
 
 def _bounds(at: Array, slope: Array, b: Array, c: int) -> tuple[Array, Array, Array, Array]:
@@ -157,9 +162,7 @@ def staircases(W: Array, b: Array, plain: Array, block: Array) -> list[tuple[Arr
     A group is a step if only one of its units has a slope, and the others are never above 0. The ends of a line of
     cells look alike: a single one with a neighbour on its open side is left to the cells.
     """
-    at = np.abs(W).argmax(axis=0)
-    slopes = np.take_along_axis(W, at[None], axis=0)[0]
-    simple = (np.count_nonzero(W, axis=0) <= 1) & ((slopes == 0) | (np.frexp(np.abs(slopes))[0] == 0.5))
+    at, slopes, simple = _slopes(W)
     K, unit = len(b), np.abs(slopes).argmax(axis=1)
     sloped, rows = np.count_nonzero(slopes, axis=1), np.arange(K)
     never = ((slopes != 0) | (b <= 0)).all(axis=1)
