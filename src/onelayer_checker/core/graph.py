@@ -49,7 +49,10 @@ class Network:
         queries = 1 if last or self.unseeing(last) else n
         held = heads * size if known is not None else max(width, self.feedforward.widest)
         block = CACHED if known is None and not self.feedforward.layers else BLOCK  # layers pay for larger blocks
-        step = max(1, block // (n * (heads * queries + held)))
+        if known is not None and last and self.unseeing(last) and (lengths == n).all():
+            step = max(1, block // (heads + max(held, width)))  # one sum for each sequence: places take turns
+        else:
+            step = max(1, block // (n * (heads * queries + held)))
         for start in range(0, len(tokens), step):
             rows = slice(start, min(start + step, len(tokens)))
             if known is None:
