@@ -124,27 +124,32 @@ def added(rows: list[tuple[Array, Array, bool]], x: Ball, W: Array, b: Array, A:
 
     It is exact where only one term is not 0, or where all terms are whole numbers that add up to at most 1/u.
     """
-    W = W if W.ndim == 3 else W[None]
-    terms = x.m[:, :, None] * W
-    m, S = b + terms.sum(axis=1), np.abs(b) + np.abs(terms).sum(axis=1)
-    R = (x.r[:, :, None] * np.abs(W)).sum(axis=1)
+    m, S = b + _products(x.m, W), np.abs(b) + _products(np.abs(x.m), np.abs(W))
+    R = _products(x.r, np.abs(W))
     for value, size, _ in rows:
         m, S = m + value, S + size
-    k = 2 * (len(rows) + W.shape[1]) + 4
+    k = 2 * (len(rows) + W.shape[-2]) + 4
     reach = (np.abs(x.m) + x.r).max(axis=1, initial=0.0)[:, None] + np.abs(W).max(initial=0.0)
     inflate = (1 + 2 * k * U) * UP  # S and R are themselves rounded sums
     r = (R + gamma(k, U) * S + gamma(k, A.u) * (S + R)) * inflate + 4 * k * (A.tiny + TINY) * (2 + reach)
     for _, size, single in rows:
         if not single:  # of many terms: known only where nothing is rounded
             r = np.where(size > 0, np.inf, r)
-    r = np.where(_is_exact(rows, x, W, b, terms, S, A), 0.0, r)
+    r = np.where(_is_exact(rows, x, W, b, S, A), 0.0, r)
     return Ball(m, guarded(r, 2 * (S + R), A))
 
 
-def _is_exact(
-    rows: list[tuple[Array, Array, bool]], x: Ball, W: Array, b: Array, terms: Array, S: Array, A: Arithmetic
-) -> Array:
-    point, used = (x.r == 0)[:, :, None], W != 0
+def _products(x: Array, W: Array) -> Array:
+    """x [T, i] times weights [i, o], or [T, i, o]."""
+    return np.asarray(x @ W if W.ndim == 2 else np.einsum("ti,tio->to", x, W))
+
+
+def _is_exact(rows: list[tuple[Array, Array, bool]], x: Ball, W: Array, b: Array, S: Array, A: Arithmetic) -> Array:
+    unsure = _products((x.r != 0).astype(np.float32), (W != 0).astype(np.float32))
+    if (unsure > 0).all():  # every sum has a term that is not known exactly
+        return np.zeros(S.shape, bool)
+    W = W if W.ndim == 3 else W[None]
+    terms, point, used = x.m[:, :, None] * W, (x.r == 0)[:, :, None], W != 0
     integral = (x.m == np.rint(x.m))[:, :, None] & (np.rint(W) == W)
     fits = sums_fit(S, A)
     every = ((point & integral) | ~used).all(axis=1) & (b == np.rint(b)) & fits
@@ -162,7 +167,7 @@ def _is_exact(
 
 def added_whole(rows: list[Array], x: Array, W: Array, b: Array) -> Ball:
     """The same where everything is known to be whole numbers that no order of summation rounds."""
-    m = (x @ W if W.ndim == 2 else np.einsum("ti,tio->to", x, W)) + b
+    m = _products(x, W) + b
     for value in rows:
         m += value
     return exact(m)
