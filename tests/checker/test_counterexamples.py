@@ -64,10 +64,10 @@ MUTANTS = {
     "a query that begins with its bias": [
         (
             "core/graph.py",
-            "return linear(self.h.reshape(N * n, w), columns, bias, self.A)",
+            "found = linear(self.h.reshape(N * n, w), columns, bias, self.A)",
             "A, read = self.A, linear(self.h.reshape(N * n, w), columns, 0.0, self.A)\n        "
             + LATER.format("read", "read", "bias", "bias")
-            + "        return read",
+            + "        found = read",
         )
     ],
     "a block that begins with its bias": [

@@ -145,18 +145,18 @@ def _products(x: Array, W: Array) -> Array:
 
 
 def _is_exact(rows: list[tuple[Array, Array, bool]], x: Ball, W: Array, b: Array, S: Array, A: Arithmetic) -> Array:
-    unsure = _products((x.r != 0).astype(np.float32), (W != 0).astype(np.float32))
-    if (unsure > 0).all():  # every sum has a term that is not known exactly
-        return np.zeros(S.shape, bool)
+    sure = _products((x.r != 0).astype(np.float32), (W != 0).astype(np.float32)) == 0  # all that is read is known
+    if not sure.any():
+        return np.asarray(sure)
     W = W if W.ndim == 3 else W[None]
-    terms, point, used = x.m[:, :, None] * W, (x.r == 0)[:, :, None], W != 0
+    terms, used = x.m[:, :, None] * W, W != 0
     integral = (x.m == np.rint(x.m))[:, :, None] & (np.rint(W) == W)
     fits = sums_fit(S, A)
-    every = ((point & integral) | ~used).all(axis=1) & (b == np.rint(b)) & fits
-    live = used & ~(point & (x.m == 0)[:, :, None])
+    every = sure & (integral | ~used).all(axis=1) & (b == np.rint(b)) & fits
+    live = used & (x.m != 0)[:, :, None]
     solid = normal(x.m, A)[:, :, None] & normal(W, A) & normal(terms, A)
-    kept = point & solid & (is_power(np.ascontiguousarray(W)) | (integral & fits[:, None]))
-    one = (kept | ~live).all(axis=1) & ((b == 0) | normal(b, A))
+    kept = solid & (is_power(np.ascontiguousarray(W)) | (integral & fits[:, None]))
+    one = sure & (kept | ~live).all(axis=1) & ((b == 0) | normal(b, A))
     count = live.sum(axis=1) + (b != 0)
     for value, size, single in rows:
         every = every & (value == np.rint(value))
