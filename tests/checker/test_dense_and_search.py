@@ -40,11 +40,12 @@ class Case:
     certificate: Any
 
 
-def generated(route: str) -> list[Case]:
+def generated(route: str, draw: int = 0) -> list[Case]:
+    """Models of a route, on data of every kind; another draw gives others."""
     options, answers = ROUTES[route]
     cases = []
     for i, (kind, scope, form, positions) in enumerate(product(KINDS, SCOPES, answers, (False, True))):
-        rng = np.random.default_rng([i, len(route)])
+        rng = np.random.default_rng([i, len(route), *([draw] if draw else [])])
         N, n, d = int(rng.choice(SIZES)), int(rng.integers(2, 6)), int(rng.integers(1, 4))
         X = rng.standard_normal((N, n, d)).astype(np.float32)
         if kind == "ids":
