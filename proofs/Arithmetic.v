@@ -1,7 +1,7 @@
 (** The profile ieee-any-order/1 of docs/certificate-v2.md, section 4, as relations between real numbers.
 
-    A number of a format is a real number here, and exponents are unbounded above: overflow, NaN and infinity are not
-    modelled. The checker excludes overflow by tests of its own. Both zeros are one number. *)
+    A number of a format is a real number here, and exponents are unbounded above: overflow, NaN and infinity
+    are not modelled. The checker excludes overflow by tests of its own. Both zeros are one number. *)
 
 From Coq Require Import Reals ZArith List Permutation Lra Lia.
 From Flocq Require Import Core.
@@ -10,8 +10,8 @@ Open Scope R_scope.
 
 (** * Definitions *)
 
-(** A binary format: [prec] bits, and 2^emin is the least positive number. Its unit of roundoff is a normal number, as
-    it is in float16, bfloat16, float32 and float64; then 1 is normal, too. *)
+(** A binary format: [prec] bits, and 2^emin is the least positive number. Its unit of roundoff is a normal
+    number, as it is in float16, bfloat16, float32 and float64; then 1 is normal, too. *)
 Record format := Format {
   prec : Z;
   emin : Z;
@@ -33,9 +33,10 @@ Definition tiny : R := bpow radix2 (emin f + prec f - 1).
 (** The unit of roundoff of one rounding to the format. ([A.u] of core/balls.py is u (1 + 2^-11): two roundings.) *)
 Definition u : R := bpow radix2 (- prec f).
 
-(** [rnd x y]: where the exact number is x, the arithmetic may go on with y. It is x rounded to nearest, with any rule
-    for ties, in the format or in any wider one; or x itself, as in a fused operation; or 0, flushed, as |x| is below
-    the smallest normal number. Two roundings, first to a wider format and then to this one, are [rnd] twice. *)
+(** [rnd x y]: where the exact number is x, the arithmetic may go on with y. It is x rounded to nearest, with
+    any rule for ties, in the format or in any wider one; or x itself, as in a fused operation; or 0, flushed,
+    as |x| is below the smallest normal number. Two roundings, first to a wider format and then to this one, are
+    [rnd] twice. *)
 Inductive rnd (x y : R) : Prop :=
 | rnd_nearest (p e : Z) (ties : Z -> bool) :
     (prec f <= p)%Z -> (e <= emin f)%Z -> y = round radix2 (FLT_exp e p) (Znearest ties) x -> rnd x y
@@ -45,10 +46,10 @@ Inductive rnd (x y : R) : Prop :=
 (** [reads x y]: an operand x may be read as y, which is x, or 0 if x is subnormal. *)
 Definition reads (x y : R) := y = x \/ (Rabs x < tiny /\ y = 0).
 
-(** [sums leaf l s]: s is a value that the sum of the terms l may have, in some order and bracketing, where [leaf a v]
-    says that the term a may have the value v. An addition gives the exact sum; [sums_rnd] rounds, flushes or converts
-    it, and may do so any number of times, and anywhere. So the theorems hold for more than the profile allows. An
-    accumulator may begin with zero. *)
+(** [sums leaf l s]: s is a value that the sum of the terms l may have, in some order and bracketing, where
+    [leaf a v] says that the term a may have the value v. An addition gives the exact sum; [sums_rnd] rounds,
+    flushes or converts it, and may do so any number of times, and anywhere. So the theorems hold for more than
+    the profile allows. An accumulator may begin with zero. *)
 Inductive sums {A : Type} (leaf : A -> R -> Prop) : list A -> R -> Prop :=
 | sums_zero : sums leaf [] 0
 | sums_leaf a v : leaf a v -> sums leaf [a] v
@@ -180,8 +181,8 @@ Qed.
 
 (** * Majorants
 
-    If each term is at most c, and all partial sums of the c are solid, then every value of the sum is at most the sum
-    of the c, in any order: this takes the place of error analysis wherever an answer is exact. *)
+    If each term is at most c, and all partial sums of the c are solid, then every value of the sum is at most
+    the sum of the c, in any order: this takes the place of error analysis wherever an answer is exact. *)
 
 Section Majorants.
 Context {A : Type}.

@@ -1,11 +1,39 @@
 (** All theorems of all files. `make check` compares the axioms that they rest on with axioms.txt, and fails if a
     theorem is missing here. *)
 
-From Onelayer Require Arithmetic.
+From Onelayer Require Arithmetic ExactSums ExactProducts Cells.
 
 Definition theorems := (
   @Arithmetic.sums_le,
   @Arithmetic.sums_ge,
-  @Arithmetic.sums_exact).
+  @Arithmetic.sums_exact,
+  @ExactSums.any_order_sum_exact,
+  @ExactSums.any_order_product_exact,
+  @ExactSums.one_term_exact,
+  @ExactSums.zeros_add_nothing,
+  @ExactSums.computed_size_exact,
+  @ExactSums.computed_expression_exact,
+  @ExactSums.sums_fit_exact,
+  @ExactSums.float32_sum_exact,
+  @ExactSums.float64_sum_exact,
+  @ExactSums.fit_has_to_be_strict,
+  @ExactProducts.exact_product_power,
+  @ExactProducts.exact_product_zero,
+  @ExactProducts.exact_product_whole,
+  @ExactProducts.normal_as_computed,
+  @ExactProducts.exact_products_guard,
+  @ExactProducts.single_power_exact,
+  @ExactProducts.exact_products_whole,
+  @ExactProducts.exact_products_one,
+  @ExactProducts.add_numbers_exact,
+  @ExactProducts.exact_product_as_coded_is_unsound,
+  @ExactProducts.exact_product_subnormal_operand_is_unsound,
+  @Cells.unit_nonpositive,
+  @Cells.unit_at_least_one,
+  @Cells.unit_at_least_one_any_slope,
+  @Cells.cell_on,
+  @Cells.cell_off,
+  @Cells.real_cell_on,
+  @Cells.real_cell_off).
 
 Print Assumptions theorems.
