@@ -1,7 +1,7 @@
 (** All theorems of all files. `make check` compares the axioms that they rest on with axioms.txt, and fails if a
     theorem is missing here. *)
 
-From Onelayer Require Arithmetic ExactSums ExactProducts Cells.
+From Onelayer Require Arithmetic ExactSums ExactProducts Cells Thresholds Search Steps Families.
 
 Definition theorems := (
   @Arithmetic.sums_le,
@@ -34,6 +34,31 @@ Definition theorems := (
   @Cells.cell_on,
   @Cells.cell_off,
   @Cells.real_cell_on,
-  @Cells.real_cell_off).
+  @Cells.real_cell_off,
+  @Thresholds.ball_encloses,
+  @Thresholds.quotient_exact,
+  @Thresholds.in_range_sound,
+  @Thresholds.reads_within,
+  @Thresholds.ends_enclose,
+  @Thresholds.off_high_sound,
+  @Thresholds.off_low_sound,
+  @Thresholds.on_high_sound,
+  @Thresholds.on_low_sound,
+  @Thresholds.decide_on,
+  @Thresholds.decide_off,
+  @Thresholds.not_on_and_off,
+  @Thresholds.smallest_suffices,
+  @Search.steps_counted,
+  @Search.upto_counts,
+  @Search.look_sound,
+  @Search.alone_sound,
+  @Search.look_closely_sound,
+  @Steps.steps_decide,
+  @Steps.row_on_sound,
+  @Steps.row_off_sound,
+  @Steps.row_steps_decide,
+  @Families.found_on_sound,
+  @Families.found_off_sound,
+  @Families.cells_decide).
 
 Print Assumptions theorems.

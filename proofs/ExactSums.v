@@ -35,6 +35,9 @@ Proof.
   - eapply sums_rnd; [now apply IH|exact R].
 Qed.
 
+Lemma same_length {A B} {P : A -> B -> Prop} {l l'} : Forall2 P l l' -> length l = length l'.
+Proof. induction 1; simpl; congruence. Qed.
+
 (** * Whole numbers *)
 
 Definition whole (x : R) := exists n : Z, x = IZR n.
