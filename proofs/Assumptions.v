@@ -62,3 +62,23 @@ Definition theorems := (
   @Families.cells_decide).
 
 Print Assumptions theorems.
+
+(** Errors. *)
+
+From Onelayer Require Rounding DotError Linear.
+
+Definition errors := (
+  @Rounding.rnd_error,
+  @Rounding.operation_error,
+  @DotError.any_order_error,
+  @DotError.dots_count,
+  @DotError.gamma_sound,
+  @DotError.linear_error,
+  @DotError.one_term_kept,
+  @DotError.dots_sums,
+  @DotError.loop_evaluated,
+  @Linear.linear_ball,
+  @Linear.linear_kept,
+  @Linear.residual_stream).
+
+Print Assumptions errors.
