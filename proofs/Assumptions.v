@@ -65,7 +65,7 @@ Print Assumptions theorems.
 
 (** Errors. *)
 
-From Onelayer Require Rounding DotError Linear.
+From Onelayer Require Rounding DotError Linear Radius Sums.
 
 Definition errors := (
   @Rounding.rnd_error,
@@ -79,6 +79,17 @@ Definition errors := (
   @DotError.loop_evaluated,
   @Linear.linear_ball,
   @Linear.linear_kept,
-  @Linear.residual_stream).
+  @Linear.residual_stream,
+  @Radius.up_covers,
+  @Radius.radius_low,
+  @Radius.covered,
+  @Radius.gamma_computed,
+  @Sums.add_error,
+  @Sums.add_encloses,
+  @Sums.add_kept,
+  @Sums.relu_encloses,
+  @Sums.low_high,
+  @Sums.around_between,
+  @Sums.around_encloses).
 
 Print Assumptions errors.

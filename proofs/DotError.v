@@ -100,9 +100,9 @@ Inductive evals : nat -> nat -> list term -> R -> Prop :=
 | evals_round k m l x y : evals k m l x -> result A x y -> evals (S k) (S m) l y
 | evals_lose k m l x y : evals k m l x -> Rabs (y - x) <= absolute A -> evals k (S m) l y.
 
-Lemma reading_error x y : reading A x y -> Rabs (y - x) <= absolute A.
+Lemma reading_error x y : reading A x y -> Rabs (y - x) <= flushed A.
 Proof.
-  pose proof (absolute_nonneg A). pose proof (flushed_absolute A). intros R.
+  pose proof (flushed_absolute A). intros R.
   destruct (reading_cases A x y R) as [->|[S ->]].
   - rewrite Rminus_diag_eq by reflexivity. rewrite Rabs_R0. lra.
   - replace (0 - x) with (- x) by ring. rewrite Rabs_Ropp. lra.
@@ -112,9 +112,9 @@ Lemma reading_0 y : reading A 0 y -> y = 0.
 Proof. intros R. destruct (reading_cases A 0 y R) as [->|[_ ->]]; reflexivity. Qed.
 
 Lemma operands_error x w x' w' :
-  reading A x x' -> reading A w w' -> Rabs (x' * w' - x * w) <= absolute A * (Rabs x + Rabs w).
+  reading A x x' -> reading A w w' -> Rabs (x' * w' - x * w) <= flushed A * (Rabs x + Rabs w).
 Proof.
-  intros Rx Rw. pose proof (absolute_nonneg A). pose proof (flushed_absolute A).
+  intros Rx Rw. pose proof (flushed_absolute A).
   pose proof (Rabs_pos x). pose proof (Rabs_pos w).
   destruct (reading_cases A x x' Rx) as [->|[Sx ->]], (reading_cases A w w' Rw) as [->|[Sw ->]].
   - rewrite Rminus_diag_eq by reflexivity. rewrite Rabs_R0. nra.
@@ -144,32 +144,39 @@ Proof.
   lra.
 Qed.
 
+(** What m operations and the operands of l may lose. *)
+Definition lost (m : nat) (l : list term) : R := absolute A * INR m + flushed A * sum loss l.
+
+Lemma lost_nonneg m l : 0 <= lost m l.
+Proof.
+  unfold lost. pose proof (absolute_nonneg A). pose proof (flushed_absolute A). pose proof (pos_INR m).
+  pose proof (loss_nonneg l). assert (0 <= absolute A * INR m) by (apply Rmult_le_pos; lra).
+  assert (0 <= flushed A * sum loss l) by (apply Rmult_le_pos; lra). lra.
+Qed.
+
 (** The error of an evaluation: for any order and bracketing, fused or not, rounded once or twice. *)
 Theorem any_order_error (k m : nat) (l : list term) (s : R) :
   evals k m l s ->
   Rabs (s - sum value l) <=
-    ((1 + relative A) ^ k - 1) * size l + (1 + relative A) ^ k * (absolute A * (INR m + sum loss l)).
+    ((1 + relative A) ^ k - 1) * size l + (1 + relative A) ^ k * lost m l.
 Proof.
-  pose proof (absolute_nonneg A) as T. intros H.
+  pose proof (absolute_nonneg A) as T. pose proof (flushed_absolute A) as T'. intros H.
   induction H as [l D|x w x' w' Rx Rw|b b' Rb|k1 k2 m1 m2 l l1 l2 x y P H1 IH1 H2 IH2|k m l x y H IH R|
     k m l x y H IH R].
   - destruct (dead_sums l D) as [-> ->]. pose proof (loss_nonneg l).
-    simpl. rewrite Rminus_0_r, Rabs_R0. nra.
-  - pose proof (operands_error _ _ _ _ Rx Rw). simpl. rewrite Rplus_0_r. lra.
-  - pose proof (reading_error _ _ Rb). simpl. rewrite Rplus_0_r. lra.
-  - unfold size. rewrite !(sum_perm _ _ _ P), !sum_app, plus_INR. fold (size l1) (size l2).
+    unfold lost. simpl. rewrite Rminus_0_r, Rabs_R0. nra.
+  - pose proof (operands_error _ _ _ _ Rx Rw). unfold lost. simpl. rewrite !Rplus_0_r. lra.
+  - pose proof (reading_error _ _ Rb). unfold lost. simpl. rewrite !Rplus_0_r. lra.
+  - assert (Z1 := lost_nonneg m1 l1). assert (Z2 := lost_nonneg m2 l2).
+    assert (Z : lost (m1 + m2) l = lost m1 l1 + lost m2 l2).
+    { unfold lost. rewrite (sum_perm _ _ _ P), sum_app, plus_INR. ring. }
+    unfold size. rewrite Z, !(sum_perm _ _ _ P), !sum_app. fold (size l1) (size l2).
     destruct (pow_mono k1 (Nat.max k1 k2) ltac:(lia)) as [A1 B1].
     destruct (pow_mono k2 (Nat.max k1 k2) ltac:(lia)) as [A2 B2].
     set (g := (1 + relative A) ^ Nat.max k1 k2) in *.
     set (g1 := (1 + relative A) ^ k1) in *. set (g2 := (1 + relative A) ^ k2) in *.
     pose proof (size_nonneg l1). pose proof (size_nonneg l2).
-    assert (Z1 : 0 <= absolute A * (INR m1 + sum loss l1)).
-    { pose proof (loss_nonneg l1). pose proof (pos_INR m1). apply Rmult_le_pos; lra. }
-    assert (Z2 : 0 <= absolute A * (INR m2 + sum loss l2)).
-    { pose proof (loss_nonneg l2). pose proof (pos_INR m2). apply Rmult_le_pos; lra. }
-    replace (absolute A * (INR m1 + INR m2 + (sum loss l1 + sum loss l2))) with
-      (absolute A * (INR m1 + sum loss l1) + absolute A * (INR m2 + sum loss l2)) by ring.
-    set (z1 := absolute A * (INR m1 + sum loss l1)) in *. set (z2 := absolute A * (INR m2 + sum loss l2)) in *.
+    set (z1 := lost m1 l1) in *. set (z2 := lost m2 l2) in *.
     replace (x + y - (sum value l1 + sum value l2)) with ((x - sum value l1) + (y - sum value l2)) by ring.
     apply Rle_trans with (1 := Rabs_triang _ _).
     assert ((g1 - 1) * size l1 <= (g - 1) * size l1) by (apply Rmult_le_compat_r; lra).
@@ -177,14 +184,11 @@ Proof.
     assert (g1 * z1 <= g * z1) by (apply Rmult_le_compat_r; lra).
     assert (g2 * z2 <= g * z2) by (apply Rmult_le_compat_r; lra).
     lra.
-  - rewrite S_INR.
-    replace (absolute A * (INR m + 1 + sum loss l)) with (absolute A * (INR m + sum loss l) + absolute A) by ring.
-    simpl.
-    apply one_step with x; [apply (pow_mono k k (le_n k))|apply size_nonneg| |lra|apply (sum_abs value)|exact IH|].
-    + pose proof (loss_nonneg l). pose proof (pos_INR m). apply Rmult_le_pos; lra.
-    + now apply result_error.
-  - rewrite S_INR.
-    replace (absolute A * (INR m + 1 + sum loss l)) with (absolute A * (INR m + sum loss l) + absolute A) by ring.
+  - assert (Z : lost (S m) l = lost m l + absolute A) by (unfold lost; rewrite S_INR; ring). rewrite Z.
+    apply one_step with x; [apply (pow_mono k k (le_n k))|apply size_nonneg|apply lost_nonneg|lra|
+      apply (sum_abs value)|
+      exact IH|now apply result_error].
+  - assert (Z : lost (S m) l = lost m l + absolute A) by (unfold lost; rewrite S_INR; ring). rewrite Z.
     destruct (pow_mono k k (le_n k)) as [G _]. set (g := (1 + relative A) ^ k) in *.
     assert (Y : Rabs (y - sum value l) <= Rabs (y - x) + Rabs (x - sum value l)).
     { replace (y - sum value l) with ((y - x) + (x - sum value l)) by ring. apply Rabs_triang. }
@@ -273,7 +277,7 @@ Theorem linear_error (powers : bool) (l : list term) (s : R) (steps : nat) :
   (lives l - (if powers then 1 else 0) <= steps)%nat ->
   INR steps * relative A <= 1 / 4 ->
   Rabs (s - sum value l) <=
-    gamma (INR steps) (relative A) * size l + 4 / 3 * absolute A * (2 * INR (lives l) + sum loss l).
+    gamma (INR steps) (relative A) * size l + 4 / 3 * lost (2 * lives l) l.
 Proof.
   intros H L Hx. destruct (dots_count _ _ _ H) as (k & m & E & K & M).
   pose proof (absolute_nonneg A) as T. pose proof (relative_bounds A) as U.
@@ -281,12 +285,14 @@ Proof.
   destruct (gamma_sound steps (relative A) ltac:(lra) Hx) as [[G1 G2] G3].
   destruct (pow_mono k steps ltac:(lia)) as [B1 B2].
   set (g := (1 + relative A) ^ k) in *. set (h := (1 + relative A) ^ steps) in *.
-  pose proof (size_nonneg l) as Sz. pose proof (loss_nonneg l) as Lz.
-  assert (M' : INR m <= 2 * INR (lives l)).
-  { replace (2 * INR (lives l)) with (INR (2 * lives l)) by (rewrite mult_INR; simpl; ring). apply le_INR. lia. }
-  pose proof (pos_INR m) as Pm. apply Rle_trans with (1 := E'). apply Rplus_le_compat.
+  pose proof (size_nonneg l) as Sz.
+  assert (M' : INR m <= INR (2 * lives l)) by (apply le_INR; lia).
+  assert (Z : lost m l <= lost (2 * lives l) l).
+  { unfold lost. apply Rplus_le_compat_r. now apply Rmult_le_compat_l. }
+  assert (Z0 := lost_nonneg m l).
+  apply Rle_trans with (1 := E'). apply Rplus_le_compat.
   - apply Rmult_le_compat_r; [exact Sz|]. lra.
-  - rewrite Rmult_assoc. apply Rmult_le_compat; [lra|apply Rmult_le_pos; lra|lra|]. apply Rmult_le_compat_l; lra.
+  - apply Rmult_le_compat; lra.
 Qed.
 
 (** A sum of which at most one term is not zero, and that one solid, has one value: nothing is rounded or lost. *)
@@ -314,7 +320,8 @@ Proof.
   - assert (R' := result_between A _ _ _ R Bt). destruct (Fm _ (or_introl eq_refl)) as [D|(F & Q & S1 & S2 & S3)].
     + simpl in D. tauto.
     + rewrite (reading_firm x x'), (reading_firm w w') in R' by trivial. simpl. rewrite Rplus_0_r.
-      apply (result_exact A); [now apply in_format_power|now right|exact R'].
+      pose proof (flushed_smallest A).
+      apply (result_exact A); [now apply in_format_power|right; lra|exact R'].
   - destruct (Fm _ (or_introl eq_refl)) as [D|S]; [simpl in D; tauto|]. simpl in *. rewrite Rplus_0_r.
     apply reading_firm; [exact S|now apply reading_between with b'].
   - rewrite (lives_perm _ _ P), lives_app in One. lia.

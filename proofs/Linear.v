@@ -93,12 +93,13 @@ Proof.
 Qed.
 
 (** Flushed operands and underflow cost at most 2 (n + 1) [absolute] (2 + widest + reach). *)
-Lemma lost_bound (l : list entry) (n : nat) (reach widest : R) :
+Lemma lost_bound (A : arithmetic) (l : list entry) (n : nat) (reach widest : R) :
   (forall e, In e l -> bounded reach widest e) -> 0 <= reach -> 0 <= widest -> (length l <= n + 1)%nat ->
-  (2 * INR (lives (map actual l)) + sum loss (map actual l) <= 3 / 2 * (INR n + 1) * (2 + widest + reach)) /\
-  (2 * INR (lives (map at_mid l)) + sum loss (map at_mid l) <= 3 / 2 * (INR n + 1) * (2 + widest + reach)).
+  let most := 3 / 2 * (INR n + 1) * (2 + widest + reach) * absolute A in
+  lost A (2 * lives (map actual l)) (map actual l) <= most /\
+  lost A (2 * lives (map at_mid l)) (map at_mid l) <= most.
 Proof.
-  intros H Pr Pw Len.
+  intros H Pr Pw Len most.
   assert (B : sum loss (map actual l) <= INR (length l) * (1 + widest + reach) /\
               sum loss (map at_mid l) <= INR (length l) * (1 + widest + reach)).
   { clear Len. induction l as [|e l IH]; [simpl; lra|].
@@ -107,14 +108,22 @@ Proof.
     destruct e as [x m r w|b m r]; simpl in *; lra. }
   assert (N : INR (length l) <= INR n + 1).
   { replace (INR n + 1) with (INR (n + 1)) by (rewrite plus_INR; reflexivity). now apply le_INR. }
-  assert (L1 : INR (lives (map actual l)) <= INR (length l)).
-  { apply le_INR. rewrite <- (map_length actual l). apply lives_length. }
-  assert (L2 : INR (lives (map at_mid l)) <= INR (length l)).
-  { apply le_INR. rewrite <- (map_length at_mid l). apply lives_length. }
-  pose proof (pos_INR (length l)) as P.
-  assert (K : INR (length l) * (1 + widest + reach) <= (INR n + 1) * (1 + widest + reach)).
-  { apply Rmult_le_compat_r; lra. }
-  assert (0 <= (INR n + 1) * (widest + reach)) by (apply Rmult_le_pos; lra). lra.
+  pose proof (absolute_nonneg A) as T. pose proof (flushed_absolute A) as T'. pose proof (pos_INR n) as Pn.
+  assert (G : forall k, (lives k <= length l)%nat -> sum loss k <= INR (length l) * (1 + widest + reach) ->
+    lost A (2 * lives k) k <= most).
+  { intros k L S. unfold lost, most. rewrite mult_INR. change (INR 2) with 2.
+    assert (L' : INR (lives k) <= INR n + 1) by (apply le_INR in L; lra). pose proof (loss_nonneg k) as P.
+    assert (K : INR (length l) * (1 + widest + reach) <= (INR n + 1) * (1 + widest + reach)).
+    { apply Rmult_le_compat_r; lra. }
+    assert (F : flushed A * sum loss k <= absolute A * ((INR n + 1) * (1 + widest + reach))).
+    { apply Rmult_le_compat; lra. }
+    assert (Q : absolute A * (2 * INR (lives k)) <= absolute A * (2 * (INR n + 1))) by (apply Rmult_le_compat_l;
+      lra).
+    assert (0 <= (INR n + 1) * (widest + reach) * absolute A) by (apply Rmult_le_pos; [apply Rmult_le_pos|]; lra).
+    lra. }
+  split; (apply G; [|tauto]).
+  - rewrite <- (map_length actual l). apply lives_length.
+  - rewrite <- (map_length at_mid l). apply lives_length.
 Qed.
 
 Section Linear.
@@ -142,8 +151,9 @@ Proof.
   assert (K1 : INR steps * relative A <= 1 / 4) by nra. assert (K2 : INR steps * U <= 1 / 4) by nra.
   assert (E1 := linear_error A powers _ s steps Hs ltac:(lia) K1).
   assert (E2 := linear_error checker powers _ mid steps Hm ltac:(lia) K2).
-  change (relative checker) with U in E2. change (absolute checker) with least in E2. fold S in E2.
-  destruct (lost_bound l n reach widest Hw Pr Pw Len) as [L1 L2].
+  change (relative checker) with U in E2. fold S in E2.
+  destruct (lost_bound A l n reach widest Hw Pr Pw Len) as [L1 _].
+  destruct (lost_bound checker l n reach widest Hw Pr Pw Len) as [_ L2].
   pose proof (absolute_nonneg A) as T. assert (T0 : 0 <= least) by apply bpow_ge_0.
   assert (S0 : 0 <= S) by apply size_nonneg. assert (R0 : 0 <= R) by (now apply spread_nonneg).
   assert (G := gamma_adds (INR steps) U (relative A) Ps U0 ltac:(lra)).
@@ -159,13 +169,7 @@ Proof.
   { replace (s - mid) with ((s - a) + (a - c) + (- (mid - c))) by ring.
     pose proof (Rabs_triang ((s - a) + (a - c)) (- (mid - c))). pose proof (Rabs_triang (s - a) (a - c)).
     rewrite Rabs_Ropp in *. lra. }
-  set (W := (INR n + 1) * (2 + widest + reach)).
-  replace (3 / 2 * (INR n + 1) * (2 + widest + reach)) with (3 / 2 * W) in L1, L2 by (unfold W; ring).
-  replace (2 * (INR n + 1) * (absolute A + least) * (2 + widest + reach)) with
-    (2 * absolute A * W + 2 * least * W) by (unfold W; ring).
-  apply (Rmult_le_compat_l (4 / 3 * absolute A)) in L1; [|lra].
-  apply (Rmult_le_compat_l (4 / 3 * least)) in L2; [|lra].
-  lra.
+  change (absolute checker) with least in L2. lra.
 Qed.
 
 (** The code's test that nothing is lost ([loses] is false), in real numbers: the term is zero, or it is solid. *)

@@ -204,6 +204,16 @@ Proof.
     now apply (rnd_nearest f y _ (prec f) (emin f) t); [lia|lia|].
 Qed.
 
+(** A number of the format goes through every operation unchanged, unless it is flushed. *)
+Lemma operation_number x z : number f x -> operation x z -> z = x \/ (Rabs x < tiny f /\ z = 0).
+Proof.
+  intros F (y & W & S).
+  assert (y = x) as ->.
+  { destruct W as [->|p e ties Hp He ->]; [reflexivity|]. unfold nearest. apply round_generic; [apply valid_rnd_N|].
+    apply (wider f); [pose proof (prec_pos f); lia|exact He|exact F]. }
+  destruct S as [->|t ->|S ->]; [now left|left; now apply nearest_number|now right].
+Qed.
+
 (** A number that is zero or normal goes through every operation unchanged. *)
 Lemma operation_solid c z : solid f c -> operation c z -> z = c.
 Proof.
@@ -233,11 +243,12 @@ Record arithmetic := Arith {
   between : R -> R -> Prop;  (** a number x may become y until it is used *)
   relative_bounds : 0 <= relative <= 5 / 16;
   absolute_nonneg : 0 <= absolute;
-  flushed_absolute : flushed <= absolute;
+  flushed_absolute : 0 <= flushed <= absolute;
+  flushed_smallest : flushed <= smallest;
   reading_cases : forall x y, reading x y -> y = x \/ (Rabs x < flushed /\ y = 0);
   result_error : forall x y, result x y -> Rabs (y - x) <= relative * Rabs x + absolute;
   result_power : forall x w y, in_format x -> power_of_two w -> result (x * w) y -> Rabs (y - x * w) <= absolute;
-  result_exact : forall x y, in_format x -> x = 0 \/ smallest <= Rabs x -> result x y -> y = x;
+  result_number : forall x y, in_format x -> result x y -> y = x \/ (Rabs x < flushed /\ y = 0);
   in_format_0 : in_format 0;
   in_format_power : forall x w, in_format x -> power_of_two w -> smallest <= Rabs (x * w) -> in_format (x * w);
   between_0 : forall y, between 0 y -> y = 0;
@@ -264,10 +275,11 @@ Qed.
 Definition real : arithmetic.
 Proof.
   refine (Arith 0 0 0 0 (fun _ => True) (fun x y => y = x) (fun x y => y = x) (fun x y => y = x)
-    _ _ _ _ _ _ _ _ _ _ _ _ _ _); try easy; try lra; intros.
+    _ _ _ _ _ _ _ _ _ _ _ _ _ _ _); try easy; try lra; intros.
   - now left.
   - subst. rewrite Rminus_diag_eq by reflexivity. rewrite Rabs_R0. pose proof (Rabs_pos x). lra.
   - subst. rewrite Rminus_diag_eq by reflexivity. rewrite Rabs_R0. lra.
+  - now left.
   - now subst.
   - now subst.
   - now subst.
@@ -277,9 +289,10 @@ Defined.
 Definition any_order (f : format) : arithmetic.
 Proof.
   refine (Arith (v f) (tiny f) (tiny f) (tiny f) (number f) (reads f) (operation f) (settles f)
-    _ _ _ _ _ _ _ _ _ _ _ _ _ _).
+    _ _ _ _ _ _ _ _ _ _ _ _ _ _ _).
   - pose proof (v_bounds f). pose proof (u_pos f). lra.
   - left. apply tiny_pos.
+  - pose proof (tiny_pos f). lra.
   - lra.
   - intros x y R. exact R.
   - intros x y. apply operation_error.
@@ -287,7 +300,7 @@ Proof.
     rewrite (operation_solid f (x * w) y); [| |exact R].
     + rewrite Rminus_diag_eq by reflexivity. rewrite Rabs_R0. left. apply tiny_pos.
     + split; [now apply number_power|now right].
-  - intros x y F S. apply operation_solid. now split.
+  - intros x y. apply operation_number.
   - apply number_0.
   - intros x w. apply number_power.
   - intros y [->|t ->|_ ->]; trivial. now rewrite nearest_0.
@@ -320,10 +333,11 @@ Qed.
 Definition checker : arithmetic.
 Proof.
   refine (Arith U least NORMAL 0 (number binary64) (fun x y => y = x) rounds_once (fun x y => y = x)
-    _ _ _ _ _ _ _ _ _ _ _ _ _ _).
+    _ _ _ _ _ _ _ _ _ _ _ _ _ _ _).
   - split; [apply bpow_ge_0|]. apply Rle_trans with (1 / 4); [|lra].
     replace (1 / 4) with (bpow radix2 (-2)) by (simpl; lra). now apply bpow_le.
   - apply bpow_ge_0.
+  - split; [lra|apply bpow_ge_0].
   - apply bpow_ge_0.
   - intros x y R. now left.
   - intros x y R. apply rounds_once_error in R. assert (C : 0 < least) by apply bpow_gt_0. lra.
@@ -337,7 +351,7 @@ Proof.
         [apply error_le_half_ulp; now apply FLT_exp_valid|].
       rewrite ulp_FLT_small; [fold least; lra|easy|].
       apply Rlt_trans with (1 := L). now apply bpow_lt.
-  - intros x y F _ [->|[ties ->]]; [reflexivity|]. now apply (nearest_number binary64).
+  - intros x y F [->|[ties ->]]; left; [reflexivity|]. now apply (nearest_number binary64).
   - apply number_0.
   - intros x w. apply number_power.
   - intros y ->. reflexivity.
@@ -346,3 +360,10 @@ Proof.
   - intros x y z H ->. exact H.
   - intros x y z _ -> ->. reflexivity.
 Defined.
+
+(** Nothing changes a number that is 0, or far enough from it. *)
+Lemma result_exact A x y : in_format A x -> x = 0 \/ flushed A <= Rabs x -> result A x y -> y = x.
+Proof.
+  intros F S R. destruct (result_number A x y F R) as [->|[L ->]]; [reflexivity|].
+  destruct S as [->|S]; [reflexivity|lra].
+Qed.
