@@ -65,7 +65,7 @@ Print Assumptions theorems.
 
 (** Errors. *)
 
-From Onelayer Require Rounding DotError Linear Radius Sums.
+From Onelayer Require Rounding DotError Linear Radius Sums Enclosures.
 
 Definition errors := (
   @Rounding.rnd_error,
@@ -90,6 +90,9 @@ Definition errors := (
   @Sums.relu_encloses,
   @Sums.low_high,
   @Sums.around_between,
-  @Sums.around_encloses).
+  @Sums.around_encloses,
+  @Enclosures.inflate_low,
+  @Enclosures.linear_encloses,
+  @Enclosures.linear_kept_encloses).
 
 Print Assumptions errors.

@@ -337,3 +337,27 @@ Qed.
 
 (** From here on, only what is known of these numbers matters, not how they are written. *)
 Global Opaque U least NORMAL UP TINY.
+
+(** What gamma computes is at most 1/2. *)
+Lemma gamma_half (x y z t g : R) :
+  0 <= x < 1 / 4 -> rounds (2 * x) y -> rounds (1 + y) z -> rounds (x * z) t -> rounds (t * UP) g -> 0 <= g <= 1 / 2.
+Proof.
+  intros X Hy Hz Ht Hg. destruct U_small as [E Us]. pose proof U_pos.
+  assert (F : forall m e, (Z.abs m < 2 ^ 53)%Z -> (-1074 <= e)%Z -> number binary64 (IZR m * bpow radix2 e)).
+  { intros m e Hm He. apply generic_format_FLT. exists (Float radix2 m e); [reflexivity|exact Hm|exact He]. }
+  assert (F1 : number binary64 (1 / 2)) by (replace (1 / 2) with (IZR 1 * bpow radix2 (-1)) by (simpl; lra);
+    now apply F).
+  assert (F2 : number binary64 (3 / 2)) by (replace (3 / 2) with (IZR 3 * bpow radix2 (-1)) by (simpl; lra);
+    now apply F).
+  assert (F3 : number binary64 (3 / 8)) by (replace (3 / 8) with (IZR 3 * bpow radix2 (-3)) by (simpl; lra);
+    now apply F).
+  assert (Y : 0 <= y <= 1 / 2).
+  { split; [apply rounds_nonneg with (2 * x)|apply (rounds_le (1 / 2) (2 * x))]; trivial; lra. }
+  assert (Z : 0 <= z <= 3 / 2).
+  { split; [apply rounds_nonneg with (1 + y)|apply (rounds_le (3 / 2) (1 + y))]; trivial; lra. }
+  assert (P : 0 <= x * z <= 3 / 8) by nra.
+  assert (T : 0 <= t <= 3 / 8).
+  { split; [apply rounds_nonneg with (x * z)|apply (rounds_le (3 / 8) (x * z))]; trivial; lra. }
+  assert (Q : 0 <= t * UP <= 1 / 2) by nra.
+  split; [apply rounds_nonneg with (t * UP)|apply (rounds_le (1 / 2) (t * UP))]; trivial; lra.
+Qed.
