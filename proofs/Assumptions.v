@@ -65,7 +65,7 @@ Print Assumptions theorems.
 
 (** Errors. *)
 
-From Onelayer Require Rounding DotError Linear Radius Sums Enclosures.
+From Onelayer Require Rounding DotError Linear Radius Sums Enclosures TwoBalls Averages Overflow.
 
 Definition errors := (
   @Rounding.rnd_error,
@@ -93,6 +93,17 @@ Definition errors := (
   @Sums.around_encloses,
   @Enclosures.inflate_low,
   @Enclosures.linear_encloses,
-  @Enclosures.linear_kept_encloses).
+  @Enclosures.linear_kept_encloses,
+  @TwoBalls.dot_ball,
+  @TwoBalls.alike_ball,
+  @TwoBalls.dot_zero,
+  @Averages.dot_encloses,
+  @Averages.weighed_alike_encloses,
+  @Overflow.no_overflow,
+  @Overflow.linear_guarded,
+  @Overflow.guarded_finite,
+  @Overflow.accepted,
+  @Overflow.below_infinity,
+  @Overflow.nan_fails).
 
 Print Assumptions errors.

@@ -62,7 +62,8 @@ Qed.
 (** inflate = (1 + 4 (n + 2) U) UP UP, computed, makes up for the rounding of sums of up to n + 1 terms, and for a
     factor UP, and 8,000 roundings more. For: core/balls.py linear, dot; core/averages.py weighed_alike. *)
 Theorem inflate_low (n : nat) (i0 i1 infl : R) :
-  4 * (INR n + 2) * U <= 1 / 2 -> rounds (1 + 4 * (INR n + 2) * U) i0 -> rounds (i0 * UP) i1 -> rounds (i1 * UP) infl ->
+  4 * (INR n + 2) * U <= 1 / 2 -> rounds (1 + 4 * (INR n + 2) * U) i0 -> rounds (i0 * UP) i1 ->
+  rounds (i1 * UP) infl ->
   1 <= infl <= 2 /\ number binary64 infl /\
   forall k, (k <= n + 1)%nat -> INR k * U <= 1 / 4 /\ UP * (1 + 8000 * U) <= (1 - gamma (INR k) U) * infl.
 Proof.
@@ -93,7 +94,8 @@ Proof.
   assert (L : (1 + a) * (UP * UP * (1 - 3 * U)) <= infl).
   { apply Rle_trans with (2 := A2). apply Rle_trans with (i0 * UP * (1 - U) * UP * (1 - U)).
     - apply Rle_trans with ((1 + a) * (1 - U) * UP * (1 - U) * UP * (1 - U)).
-      + replace ((1 + a) * (1 - U) * UP * (1 - U) * UP * (1 - U)) with ((1 + a) * (UP * UP * ((1 - U) * (1 - U) * (1 - U))))
+      + replace ((1 + a) * (1 - U) * UP * (1 - U) * UP * (1 - U)) with
+          ((1 + a) * (UP * UP * ((1 - U) * (1 - U) * (1 - U))))
           by ring.
         apply Rmult_le_compat_l; [lra|]. apply Rmult_le_compat_l; [nra|]. destruct (bernoulli 3) as [Q _].
         simpl in Q. lra.
@@ -134,7 +136,8 @@ Proof. induction l as [|e l IH]; [reflexivity|]. simpl. rewrite IH. now destruct
 Definition linear_expr (n : nat) (sizes_sum radii_sum inflate rounded normal widest reach : R) : expr :=
   Plus (Plus (Times (Times (Known sizes_sum) (Known inflate)) (Known rounded))
              (Times (Times (Known radii_sum) (Known inflate)) (Plus (Known 1) (Known rounded))))
-       (Plus (Times (Times (Known (4 * (INR n + 1))) (Known normal)) (Plus (Plus (Known 2) (Known widest)) (Known reach)))
+       (Plus (Times (Times (Known (4 * (INR n + 1))) (Known normal))
+                    (Plus (Plus (Known 2) (Known widest)) (Known reach)))
              (Known TINY)).
 
 (** A computed sum times inflate makes up for its own rounding. *)
@@ -161,7 +164,8 @@ Theorem linear_encloses (A : arithmetic) (powers p1 p2 : bool) (l : list entry) 
   dots A powers (map actual l) s -> dots checker powers (map at_mid l) mid ->
   number binary64 reach -> number binary64 widest -> number binary64 (4 * (INR n + 1)) -> number binary64 Sh ->
   number binary64 Rh -> number binary64 g ->
-  4 * (INR n + 2) * U <= 1 / 2 -> rounds (1 + 4 * (INR n + 2) * U) i0 -> rounds (i0 * UP) i1 -> rounds (i1 * UP) infl ->
+  4 * (INR n + 2) * U <= 1 / 2 -> rounds (1 + 4 * (INR n + 2) * U) i0 -> rounds (i0 * UP) i1 ->
+  rounds (i1 * UP) infl ->
   rounds (absolute A + NORMAL) normal -> gamma (INR steps) (U + relative A) <= g <= 1 / 2 ->
   dots checker p1 (map sizes l) Sh \/ (steps = 0%nat /\ Sh = 0) ->
   dots checker p2 (map radii l) Rh \/ (sum spread l = 0 /\ Rh = 0) ->

@@ -309,6 +309,14 @@ Proof.
   unfold least, NORMAL. replace 64 with (bpow radix2 6) by (simpl; lra). rewrite <- bpow_plus. now apply bpow_le.
 Qed.
 
+Lemma NORMAL_big : 1024 * least <= NORMAL.
+Proof.
+  unfold least, NORMAL. replace 1024 with (bpow radix2 10) by (simpl; lra). rewrite <- bpow_plus. now apply bpow_le.
+Qed.
+
+Lemma U_normal : NORMAL <= U.
+Proof. now apply bpow_le. Qed.
+
 Lemma number_U : number binary64 U.
 Proof. now apply number_bpow. Qed.
 
@@ -340,7 +348,8 @@ Global Opaque U least NORMAL UP TINY.
 
 (** What gamma computes is at most 1/2. *)
 Lemma gamma_half (x y z t g : R) :
-  0 <= x < 1 / 4 -> rounds (2 * x) y -> rounds (1 + y) z -> rounds (x * z) t -> rounds (t * UP) g -> 0 <= g <= 1 / 2.
+  0 <= x < 1 / 4 -> rounds (2 * x) y -> rounds (1 + y) z -> rounds (x * z) t -> rounds (t * UP) g ->
+  0 <= g <= 1 / 2.
 Proof.
   intros X Hy Hz Ht Hg. destruct U_small as [E Us]. pose proof U_pos.
   assert (F : forall m e, (Z.abs m < 2 ^ 53)%Z -> (-1074 <= e)%Z -> number binary64 (IZR m * bpow radix2 e)).
