@@ -1,7 +1,8 @@
 (** All theorems of all files. `make check` compares the axioms that they rest on with axioms.txt, and fails if a
     theorem is missing here. *)
 
-From Onelayer Require Arithmetic ExactSums ExactProducts Cells Thresholds Search Steps Families.
+From Onelayer Require Arithmetic ExactSums ExactProducts Cells Thresholds Search Steps Families Lookups Gates
+  Answers.
 
 Definition theorems := (
   @Arithmetic.sums_le,
@@ -59,7 +60,20 @@ Definition theorems := (
   @Steps.row_steps_decide,
   @Families.found_on_sound,
   @Families.found_off_sound,
-  @Families.cells_decide).
+  @Families.cells_decide,
+  @Lookups.one_hot_row,
+  @Lookups.staircase_row,
+  @Lookups.table_row,
+  @Lookups.lookup_exact,
+  @Lookups.added_whole_exact,
+  @Lookups.added_one_exact,
+  @Gates.fit_sound,
+  @Gates.gate_closed,
+  @Gates.gate_closed_slack,
+  @Answers.family_is_one_hot,
+  @Answers.steps_are_a_staircase,
+  @Answers.stored_answer_exact,
+  @Answers.stored_answers_exact).
 
 Print Assumptions theorems.
 
