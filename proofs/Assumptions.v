@@ -2,7 +2,7 @@
     theorem is missing here. *)
 
 From Onelayer Require Arithmetic ExactSums ExactProducts Cells Thresholds Search Steps Families Lookups Gates
-  Answers.
+  Answers Judge.
 
 Definition theorems := (
   @Arithmetic.sums_le,
@@ -73,7 +73,11 @@ Definition theorems := (
   @Answers.family_is_one_hot,
   @Answers.steps_are_a_staircase,
   @Answers.stored_answer_exact,
-  @Answers.stored_answers_exact).
+  @Answers.stored_answers_exact,
+  @Judge.judge_proved,
+  @Judge.judge_exact,
+  @Judge.judge_refuted,
+  @Judge.classes_are_told_apart).
 
 Print Assumptions theorems.
 

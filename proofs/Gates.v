@@ -8,16 +8,6 @@ From Onelayer Require Import Arithmetic ExactSums ExactProducts Cells Thresholds
 Import ListNotations.
 Open Scope R_scope.
 
-(** [UP] of core/balls.py. *)
-Definition UP : R := 1 + bpow radix2 (-40).
-
-(** Multiplying a number of float64 that is not negative by UP, and rounding, does not make it smaller. *)
-Lemma times_up x : number binary64 x -> 0 <= x -> x <= rn (x * UP).
-Proof.
-  intros F P. rewrite <- (rn_of_number x F) at 1. apply rn_monotone. unfold UP.
-  pose proof (bpow_gt_0 radix2 (-40)). nra.
-Qed.
-
 (** * One bound for all tokens *)
 
 (** Each input is at most its bound in size, and its weight at most [widest]. *)
@@ -160,12 +150,7 @@ Proof.
   apply Rlt_le_trans with (bpow radix2 (-1074)); [apply bpow_gt_0|].
   apply round_ge_generic; [now apply FLT_exp_valid|apply valid_rnd_N| |].
   - apply generic_format_FLT_bpow; [reflexivity|apply Z.le_refl].
-  - assert (M : forall x, number binary64 x -> exists k : Z, x = IZR k * bpow radix2 (-1074)).
-    { intros x F. apply FLT_format_generic in F; [|reflexivity]. destruct F as [[m e] -> Hm He].
-      change (-1074 <= e)%Z in He. exists (m * 2 ^ (e + 1074))%Z. unfold F2R. cbn [Fnum Fexp].
-      rewrite mult_IZR, Rmult_assoc. f_equal. change 2%Z with (radix_val radix2).
-      rewrite IZR_Zpower by lia. rewrite <- bpow_plus. f_equal. lia. }
-    destruct (M top Ft) as [k1 E1], (M slack Fs) as [k2 E2]. rewrite E1, E2 in *.
+  - destruct (multiple top Ft) as [k1 E1], (multiple slack Fs) as [k2 E2]. rewrite E1, E2 in *.
     rewrite <- Rmult_plus_distr_r, <- plus_IZR in *. pose proof (bpow_gt_0 radix2 (-1074)) as B.
     assert (1 <= IZR (k1 + k2)); [|nra]. apply IZR_le. assert (0 < k1 + k2)%Z; [|lia]. apply lt_IZR.
     apply Rnot_le_lt. intros N. nra.

@@ -40,6 +40,30 @@ Proof. apply succ_round_ge_id; [now apply FLT_exp_valid|apply valid_rnd_N]. Qed.
 Lemma down_rn x : down (rn x) <= x.
 Proof. apply pred_round_le_id; [now apply FLT_exp_valid|apply valid_rnd_N]. Qed.
 
+(** [UP] of core/balls.py, which makes up for roundings downward. *)
+Definition UP : R := 1 + bpow radix2 (-40).
+
+Lemma up_pos : 1 < UP < 2.
+Proof.
+  unfold UP. assert (0 < bpow radix2 (-40)) by apply bpow_gt_0.
+  assert (bpow radix2 (-40) < bpow radix2 0) by now apply bpow_lt. simpl (bpow radix2 0) in *. lra.
+Qed.
+
+(** Multiplying a number of float64 that is not negative by UP, and rounding, does not make it smaller. *)
+Lemma times_up x : number binary64 x -> 0 <= x -> x <= rn (x * UP).
+Proof.
+  intros F P. rewrite <- (rn_of_number x F) at 1. apply rn_monotone. pose proof up_pos. nra.
+Qed.
+
+(** Every number of float64 is a multiple of the least positive one. *)
+Lemma multiple x : number binary64 x -> exists k : Z, x = IZR k * bpow radix2 (-1074).
+Proof.
+  intros F. apply FLT_format_generic in F; [|reflexivity]. destruct F as [[m e] -> Hm He].
+  change (-1074 <= e)%Z in He. exists (m * 2 ^ (e + 1074))%Z. unfold F2R. cbn [Fnum Fexp].
+  rewrite mult_IZR, Rmult_assoc. f_equal. change 2%Z with (radix_val radix2).
+  rewrite IZR_Zpower by lia. rewrite <- bpow_plus. f_equal. lia.
+Qed.
+
 (** The ends of a ball, rounded outward, enclose every point of it. For: core/balls.py Ball.low, Ball.high. *)
 Theorem ball_encloses (m r t : R) : Rabs (t - m) <= r -> down (rn (m - r)) <= t <= up (rn (m + r)).
 Proof.
