@@ -2,7 +2,7 @@
     theorem is missing here. *)
 
 From Onelayer Require Arithmetic ExactSums ExactProducts Cells Thresholds Search Steps Families Lookups Gates
-  Answers Judge.
+  Answers Layers Judge Separated Range.
 
 Definition theorems := (
   @Arithmetic.sums_le,
@@ -45,6 +45,7 @@ Definition theorems := (
   @Thresholds.off_low_sound,
   @Thresholds.on_high_sound,
   @Thresholds.on_low_sound,
+  @Thresholds.float_ends_hold_in_real,
   @Thresholds.decide_on,
   @Thresholds.decide_off,
   @Thresholds.not_on_and_off,
@@ -74,10 +75,25 @@ Definition theorems := (
   @Answers.steps_are_a_staircase,
   @Answers.stored_answer_exact,
   @Answers.stored_answers_exact,
+  @Layers.relu_ball_sound,
+  @Layers.run_stack_sound,
+  @Layers.zeros_left_out,
+  @Layers.real_is_allowed,
+  @Layers.real_stack_is_allowed,
   @Judge.judge_proved,
   @Judge.judge_exact,
   @Judge.judge_refuted,
-  @Judge.classes_are_told_apart).
+  @Judge.classes_are_told_apart,
+  @Separated.size_covers,
+  @Separated.near_a_whole_number,
+  @Separated.lattice_apart,
+  @Separated.packed_tells_apart,
+  @Separated.neighbours_are_enough,
+  @Separated.along_sound,
+  @Range.unit_in_range,
+  @Range.group_in_range,
+  @Range.step_in_range,
+  @Range.within_range_sound).
 
 Print Assumptions theorems.
 

@@ -222,6 +222,24 @@ Proof.
   - rewrite (IH Z) in R. apply (rnd_solid f); [apply solid_0|exact R].
 Qed.
 
+(** A list that is split in two ways is split in four. *)
+Lemma permutation_split {A} (k1 k2 l0 l1 : list A) : Permutation (k1 ++ k2) (l0 ++ l1) ->
+  exists a0 a1 b0 b1, Permutation k1 (a0 ++ a1) /\ Permutation k2 (b0 ++ b1) /\
+    Permutation l0 (a0 ++ b0) /\ Permutation l1 (a1 ++ b1).
+Proof.
+  revert l0 l1. induction k1 as [|a k1 IH]; intros l0 l1 D; simpl in D.
+  - exists [], [], l0, l1. simpl. repeat split; auto.
+  - assert (I : In a (l0 ++ l1)) by (apply (Permutation_in a D); now left).
+    apply in_app_or in I. destruct I as [I|I]; apply in_split in I; destruct I as (m1 & m2 & ->).
+    + destruct (IH (m1 ++ m2) l1) as (a0 & a1 & b0 & b1 & P & Q & C & E).
+      { apply (Permutation_cons_inv (a := a)). rewrite D, <- !app_assoc. simpl. now rewrite <- Permutation_middle. }
+      exists (a :: a0), a1, b0, b1. simpl. repeat split; auto. now rewrite <- Permutation_middle, C.
+    + destruct (IH l0 (m1 ++ m2)) as (a0 & a1 & b0 & b1 & P & Q & C & E).
+      { apply (Permutation_cons_inv (a := a)). rewrite D, !app_assoc. now rewrite <- Permutation_middle. }
+      exists a0, (a :: a1), b0, b1. repeat split; auto; simpl; [now rewrite P, <- Permutation_middle|].
+      now rewrite <- Permutation_middle, E.
+Qed.
+
 (** Leaving zero terms out, or putting them in, changes no value that a sum may have: units that are exactly 0
     need not be evaluated by the layers that read them.
     For: core/layers.py run_stack (kept); search/builder.py full, within, constants; search/parts.py ("units
@@ -236,24 +254,8 @@ Proof.
     + simpl in Q. apply Permutation_length_1_inv in Q. subst. now apply sums_leaf.
     + apply Permutation_length_1_inv in Q. injection Q as -> Q. apply app_eq_nil in Q. destruct Q as [-> ->].
       rewrite (zero_leaf t v); [apply sums_zero|apply Z; now left|exact H].
-  - assert (D : exists a0 a1 b0 b1, Permutation k1 (a0 ++ a1) /\ Permutation k2 (b0 ++ b1) /\
-        Permutation l0 (a0 ++ b0) /\ Permutation l1 (a1 ++ b1)).
-    { assert (D := Permutation_trans (Permutation_sym P) Q). clear - D.
-      revert l0 l1 D. induction k1 as [|a k1 IH]; intros l0 l1 D; simpl in D.
-      - exists [], [], l0, l1. simpl. repeat split; auto.
-      - assert (I : In a (l0 ++ l1)) by (apply (Permutation_in a D); now left).
-        apply in_app_or in I. destruct I as [I|I]; apply in_split in I; destruct I as (m1 & m2 & ->).
-        + destruct (IH (m1 ++ m2) l1) as (a0 & a1 & b0 & b1 & A & B & C & E).
-          { apply (Permutation_cons_inv (a := a)). rewrite D, <- !app_assoc. simpl.
-            now rewrite <- Permutation_middle. }
-          exists (a :: a0), a1, b0, b1. simpl. repeat split; auto. now rewrite <- Permutation_middle, C.
-        + destruct (IH l0 (m1 ++ m2)) as (a0 & a1 & b0 & b1 & A & B & C & E).
-          { apply (Permutation_cons_inv (a := a)). rewrite D, !app_assoc.
-            now rewrite <- Permutation_middle. }
-          exists a0, (a :: a1), b0, b1. repeat split; auto; simpl.
-          * now rewrite A, <- Permutation_middle.
-          * now rewrite <- Permutation_middle, E. }
-    destruct D as (a0 & a1 & b0 & b1 & A & B & C & E). apply (sums_add f _ l1 a1 b1); [exact E| |].
+  - destruct (permutation_split k1 k2 l0 l1) as (a0 & a1 & b0 & b1 & A & B & C & E); [now rewrite <- P|].
+    apply (sums_add f _ l1 a1 b1); [exact E| |].
     + apply (IH1 a0 a1 A). intros t I. apply Z. rewrite C. apply in_or_app. now left.
     + apply (IH2 b0 b1 B). intros t I. apply Z. rewrite C. apply in_or_app. now right.
   - eapply sums_rnd; [now apply (IH l0 l1)|exact R].

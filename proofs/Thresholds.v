@@ -246,6 +246,12 @@ Proof.
   unfold Rmin, Rmax. destruct D as [->| ->]; destruct (Rle_dec 0 (t_of a)); lra.
 Qed.
 
+(** Ends that are right for a float arithmetic are right for real arithmetic, in which nothing is flushed: what
+    is decided with them holds there, too. For: core/claims.py Claim.implies; core/separated.py _separated. *)
+Theorem float_ends_hold_in_real (f : format) (a : unit) (low high : R) :
+  enclosed (Float f) a low high -> enclosed Real a low high.
+Proof. intros E t' ->. apply E. now left. Qed.
+
 Lemma power_opp s : power s -> power (- s).
 Proof. intros [k [->| ->]]; exists k; [now right|left; ring]. Qed.
 
