@@ -2,7 +2,7 @@
     theorem is missing here. *)
 
 From Onelayer Require Arithmetic ExactSums ExactProducts Cells Thresholds Search Steps Families Lookups Gates
-  Answers Layers Judge Separated Range.
+  Answers Layers Judge Separated Range Examples.
 
 Definition theorems := (
   @Arithmetic.sums_le,
@@ -93,7 +93,14 @@ Definition theorems := (
   @Range.unit_in_range,
   @Range.group_in_range,
   @Range.step_in_range,
-  @Range.within_range_sound).
+  @Range.within_range_sound,
+  @Examples.loop_allowed,
+  @Examples.fused_allowed,
+  @Examples.wide_loop_allowed,
+  @Examples.halves_allowed,
+  @Examples.loop_daz_allowed,
+  @Examples.two_cells_answer,
+  @Examples.slope_has_to_be_a_power).
 
 Print Assumptions theorems.
 
