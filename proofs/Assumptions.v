@@ -1,8 +1,8 @@
 (** All theorems of all files. `make check` compares the axioms that they rest on with axioms.txt, and fails if a
     theorem is missing here. *)
 
-From Onelayer Require Arithmetic ExactSums ExactProducts Cells Thresholds Search Steps Families Lookups Gates
-  Answers Layers Judge Separated Range Examples.
+From Onelayer Require Arithmetic ExactSums ExactProducts Cells Thresholds Search Steps Families Rounding
+  DotError Linear Radius Sums Enclosures Lookups Gates Answers Layers Judge Separated Range Examples.
 
 Definition theorems := (
   @Arithmetic.sums_le,
@@ -62,6 +62,32 @@ Definition theorems := (
   @Families.found_on_sound,
   @Families.found_off_sound,
   @Families.cells_decide,
+  @Rounding.rnd_error,
+  @Rounding.operation_error,
+  @DotError.any_order_error,
+  @DotError.dots_count,
+  @DotError.gamma_sound,
+  @DotError.linear_error,
+  @DotError.one_term_kept,
+  @DotError.dots_sums,
+  @DotError.loop_evaluated,
+  @Linear.linear_ball,
+  @Linear.linear_kept,
+  @Linear.residual_stream,
+  @Radius.up_covers,
+  @Radius.radius_low,
+  @Radius.covered,
+  @Radius.gamma_computed,
+  @Sums.add_error,
+  @Sums.add_encloses,
+  @Sums.add_kept,
+  @Sums.relu_encloses,
+  @Sums.low_high,
+  @Sums.around_between,
+  @Sums.around_encloses,
+  @Enclosures.inflate_low,
+  @Enclosures.linear_encloses,
+  @Enclosures.linear_kept_encloses,
   @Lookups.one_hot_row,
   @Lookups.staircase_row,
   @Lookups.table_row,
@@ -75,7 +101,6 @@ Definition theorems := (
   @Answers.steps_are_a_staircase,
   @Answers.stored_answer_exact,
   @Answers.stored_answers_exact,
-  @Layers.relu_ball_sound,
   @Layers.run_stack_sound,
   @Layers.zeros_left_out,
   @Layers.real_is_allowed,

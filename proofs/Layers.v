@@ -1,6 +1,6 @@
 (** Layers with ReLU between them: what holds of every layer holds of the stack, and exact zeros may be left out.
 
-    For: core/layers.py Layer.apply, run_stack; core/balls.py relu; search/stack.py Searched.apply. *)
+    For: core/layers.py Layer.apply, run_stack; search/stack.py Searched.apply. *)
 
 From Coq Require Import Reals ZArith List Permutation Lra Lia Bool.
 From Flocq Require Import Core.
@@ -33,39 +33,31 @@ Definition ball := (R * R)%type.
 Definition inside_ball (x : R) (b : ball) := Rabs (x - fst b) <= snd b.
 Definition inside_balls := Forall2 inside_ball.
 
-(** The ball of max(x, 0), with the radius max(min(m, 0) + r, 0), not yet rounded up: a ball that is nowhere
-    positive becomes exactly 0. For: core/balls.py relu. *)
-Definition relu_ball (b : ball) : ball := (Rmax (fst b) 0, Rmax (Rmin (fst b) 0 + snd b) 0).
-
-Theorem relu_ball_sound (x : R) (b : ball) : inside_ball x b -> inside_ball (relu x) (relu_ball b).
-Proof.
-  destruct b as [m r]. unfold inside_ball, relu_ball, relu. simpl. intros H. apply Rabs_le_inv in H. apply Rabs_le.
-  unfold Rmax, Rmin.
-  destruct (Rle_dec x 0), (Rle_dec m 0), (Rle_dec (m + r) 0), (Rle_dec (0 + r) 0); try lra;
-    destruct (Rle_dec (0 + r) 0); lra.
-Qed.
-
 (** What is asked of an evaluation of a layer: given balls of the inputs, it gives balls of all values. *)
 Definition sound_evaluation (A : arithmetic) (apply : layer -> list ball -> list ball) :=
   forall L bs xs ys, inside_balls xs bs -> layer_value A L xs ys -> inside_balls ys (apply L bs).
 
-Fixpoint run (apply : layer -> list ball -> list ball) (Ls : list layer) (bs : list ball) : list ball :=
+(** And of a ReLU of balls; relu_encloses of Sums.v says so of the checker's. *)
+Definition sound_relu (relu_ball : ball -> ball) :=
+  forall x b, inside_ball x b -> inside_ball (relu x) (relu_ball b).
+
+Fixpoint run apply relu_ball (Ls : list layer) (bs : list ball) : list ball :=
   match Ls with
   | [] => bs
   | [L] => apply L bs
-  | L :: Ls => run apply Ls (map relu_ball (apply L bs))
+  | L :: Ls => run apply relu_ball Ls (map relu_ball (apply L bs))
   end.
 
 (** If every layer is evaluated soundly, so is the stack. For: core/layers.py run_stack. *)
-Theorem run_stack_sound (A : arithmetic) (apply : layer -> list ball -> list ball) (Ls : list layer)
-    (bs : list ball) (xs zs : list R) :
-  sound_evaluation A apply -> inside_balls xs bs -> stack_value A Ls xs zs -> inside_balls zs (run apply Ls bs).
+Theorem run_stack_sound (A : arithmetic) apply relu_ball (Ls : list layer) (bs : list ball) (xs zs : list R) :
+  sound_evaluation A apply -> sound_relu relu_ball -> inside_balls xs bs -> stack_value A Ls xs zs ->
+  inside_balls zs (run apply relu_ball Ls bs).
 Proof.
-  intros S B H. revert bs B. induction H as [L xs ys V|L Ls xs ys zs V H IH]; intros bs B.
+  intros S SR B H. revert bs B. induction H as [L xs ys V|L Ls xs ys zs V H IH]; intros bs B.
   - now apply (S L bs xs ys).
   - assert (Y := S L bs xs ys B V).
     assert (R : inside_balls (map relu ys) (map relu_ball (apply L bs))).
-    { clear - Y. induction Y as [|y b ys' bs' H Y IH]; simpl; constructor; [now apply relu_ball_sound|exact IH]. }
+    { clear - Y SR. induction Y as [|y b ys' bs' H Y IH]; simpl; constructor; [now apply SR|exact IH]. }
     specialize (IH _ R). destruct H; exact IH.
 Qed.
 
