@@ -2,7 +2,7 @@
     theorem is missing here. *)
 
 From Onelayer Require Arithmetic ExactSums ExactProducts Cells Thresholds Search Steps Families Rounding
-  DotError Linear Radius Sums Enclosures Lookups Gates Answers Layers Judge Separated Range Examples.
+  DotError Linear Radius Sums Enclosures Lookups Gates Answers Layers Judge Separated Range Searched Examples.
 
 Definition theorems := (
   @Arithmetic.sums_le,
@@ -119,6 +119,8 @@ Definition theorems := (
   @Range.group_in_range,
   @Range.step_in_range,
   @Range.within_range_sound,
+  @Searched.added_encloses,
+  @Searched.slack_covers,
   @Examples.loop_allowed,
   @Examples.fused_allowed,
   @Examples.wide_loop_allowed,

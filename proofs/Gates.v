@@ -138,7 +138,7 @@ End Gate.
 (** A gate that is closed with slack: s is what the arithmetic computes for an exact sum that is at most T;
     [top] is what the checker computes for T. If [slack] covers both errors and top + slack <= 0, as computed,
     the unit is exactly 0.
-    For: search/operations.py Gate.live (slack); that it covers both errors is the matter of DotError.v. *)
+    For: search/operations.py Gate.live (slack); that it covers both errors is slack_covers of Searched.v. *)
 Theorem gate_closed_slack (s exact T top slack e1 e2 : R) :
   Rabs (s - exact) <= e1 -> exact <= T -> Rabs (top - T) <= e2 -> e1 + e2 <= slack -> number binary64 top ->
   number binary64 slack -> rn (top + slack) <= 0 -> s <= 0 /\ relu s = 0.
