@@ -163,3 +163,98 @@ def cell_off(f: Format, units: Iterable[Unit]) -> bool:
 def growth(k: int, u: Fraction) -> Fraction:
     """(1 + u)^k - 1: the relative error of k operations, which gamma_sound bounds."""
     return (1 + u) ** k - 1
+
+
+@dataclass(frozen=True)
+class Sum:
+    """A sum of products of balls (m, r) with balls, and perhaps a bias, which is a ball, too."""
+
+    products: list[tuple[tuple[Fraction, Fraction], tuple[Fraction, Fraction]]]
+    bias: tuple[Fraction, Fraction] = (Q(0), Q(0))
+
+    @cached_property
+    def live(self) -> list[tuple[tuple[Fraction, Fraction], tuple[Fraction, Fraction]]]:
+        """Products of which neither factor is exactly 0."""
+        return [(x, w) for x, w in self.products if any(x) and any(w)]
+
+    @cached_property
+    def mid(self) -> Fraction:
+        return sum((x[0] * w[0] for x, w in self.products), self.bias[0])
+
+    @cached_property
+    def size(self) -> Fraction:
+        """Of the terms, at the midpoints."""
+        return sum((abs(x[0] * w[0]) for x, w in self.products), abs(self.bias[0]))
+
+    @cached_property
+    def spread(self) -> Fraction:
+        """How far the points of the balls move the sum."""
+        moved = (abs(x[0]) * w[1] + x[1] * abs(w[0]) + x[1] * w[1] for x, w in self.products)
+        return sum(moved, self.bias[1])
+
+    @cached_property
+    def roundings(self) -> int:
+        """That a term goes through, at most: additions, and one of its product, unless no product is rounded."""
+        powers = all(w[1] == 0 and power(w[0]) for _, w in self.live)
+        return max(len(self.live) + any(self.bias) - 1, 0) + (bool(self.live) and not powers)
+
+    def reach(self) -> Fraction:
+        """The largest operand on one side, and on the other."""
+        sides = ([abs(m) + r for m, r in side] for side in zip(*self.products, strict=True))
+        return sum((max(side) for side in sides), Q(0))
+
+    def is_kept(self, f: Format) -> bool:
+        """Nothing of it is rounded, and nothing can be flushed, at any point of its balls (single_power_exact)."""
+        terms = [x[0] * w[0] for x, w in self.live] + [self.bias[0]] * any(self.bias)
+        if self.roundings or not all(map(OWN.number, terms)):
+            return False
+        least = [abs(a[0]) - a[1] for pair in self.live for a in pair]
+        least += [(abs(x[0]) - x[1]) * abs(w[0]) for x, w in self.live]
+        least += [abs(self.bias[0]) - self.bias[1]] * any(self.bias)
+        return f.prec is None or all(a >= f.tiny for a in least)
+
+
+def linear_ball(f: Format, total: Sum, extra: int = 0) -> Fraction:
+    """At least how large a radius must be: the roundings of the midpoint and of the arithmetic, the spread of the
+    balls, and what flushing may cost."""
+    k, n = total.roundings, len(total.products)
+    if total.is_kept(f):
+        return total.spread
+    lost = 3 * (n + 1) * (f.tiny + OWN.tiny) * (2 + total.reach()) if n else f.tiny
+    own, model = growth(k, Q(2) ** -53), growth(k + extra, f.u)
+    return total.size * (own + model) + total.spread * (1 + model) + lost
+
+
+def no_overflow(f: Format, total: Sum) -> Fraction:
+    """What no partial sum can exceed, in any order."""
+    return (1 + growth(total.roundings, f.u)) * (total.size + total.spread)
+
+
+def add_error(f: Format, x: tuple[Fraction, Fraction], y: tuple[Fraction, Fraction]) -> Fraction:
+    """At least how large the radius of a sum of two balls must be: two operands and the sum may be flushed.
+
+    The code takes 4 where 3 are needed, which pays for the rounding of its own last addition.
+    """
+    total = Sum([], (x[0] + y[0], x[1] + y[1]))
+    zero = not any(x) or not any(y)
+    if zero and (total.is_kept(f) or total.mid == 0):  # what is flushed to 0 stays in a ball around 0
+        return total.spread
+    return total.spread * (1 + f.u) + total.size * (f.u + Q(2) ** -53) + 3 * (1 + f.u) * f.tiny
+
+
+def gamma_sound(k: Fraction, u: Fraction) -> Fraction:
+    """k u / (1 - k u), which is at least (1 + u)^k - 1; for k u below 1/4."""
+    assert k * u < Q(1, 4)
+    return k * u / (1 - k * u)
+
+
+def nearest(f: Format, x: Fraction) -> set[Fraction]:
+    """x rounded to nearest in the format: both neighbours if it is in the middle."""
+    if f.number(x):
+        return {x}
+    assert f.prec is not None
+    exponent = abs(x.numerator).bit_length() - x.denominator.bit_length()
+    exponent -= abs(x) < Q(2) ** exponent
+    unit = Q(2) ** max(exponent - f.prec + 1, f.emin)
+    below = x // unit * unit
+    return {y for y in (below, below + unit) if abs(y - x) <= unit / 2}
