@@ -50,6 +50,7 @@ def line(rng, name: str, rising: bool) -> tuple[np.ndarray, np.ndarray]:
     if rng.random() < 0.15:  # faint: slopes or biases at the edge of what may be flushed
         weight = 2.0 ** int(least + rng.integers(-1, 6))
         scale = slope / weight
+    steep = rng.random() < 0.1  # edges so near 0 that float64 has no number for them
     for k in range(K):
         at = min(axis, c - 1) if rng.random() < 0.97 else 0
         W[at, k, 0], b[k, 0] = -weight, edges[k] * scale * weight
@@ -57,6 +58,8 @@ def line(rng, name: str, rising: bool) -> tuple[np.ndarray, np.ndarray]:
             W[at, k, 1], b[k, 1] = weight, -edges[k + 1] * scale * weight
             if rng.random() < 0.5:
                 b[k, 0] += float(rng.choice([1, 2, 0.5]))
+    if steep:
+        W, b = np.sign(W) * 2.0 ** (most - 34), np.sign(b) * 2.0 ** (least + 7)
     if rising and rng.random() < 0.5:
         W = -W
     if rising and rng.random() < 0.4:  # a unit that is never above 0

@@ -136,11 +136,14 @@ def check_choices(m, name: str) -> Counter:
     """Known.rows and Sums.fit: whole rows that no order rounds, each alone and together with the others."""
     rng = np.random.default_rng([44, len(name)])
     A, edges, seen = m.balls.ARITHMETICS[name], Edges(name, rng), Counter()
-    for _ in range(ROUNDS):
-        known, owns = [], []
-        for by in range(int(rng.integers(1, 3))):
+    for turn in range(ROUNDS):
+        known, owns, several = [], [], int(rng.integers(1, 3))
+        # Every third time, equal parts of a sum of about 1/u: with one more it would be rounded to 1/u.
+        part = -(-(2 ** SUMS[name].prec + int(rng.integers(-1, 2))) // (several + 2))
+        for by in range(several):
             K = int(rng.integers(1, 4))
             own = edges.array(K, 2, sparse=0.3, kind=str(rng.choice(["whole", "whole", "one", "mixed"])))
+            own = np.where(turn % 3 == 0, np.sign(own) * part, own)
             sort = str(rng.choice(["one", "upto", "table"]))
             table = m.balls.exact(edges.array(2, K, sparse=0.4, kind=str(rng.choice(["whole", "one"]))))
             known.append(m.parts.Known(np.arange(K), by, sort, table if sort == "table" else None).rows(own))
@@ -160,6 +163,8 @@ def check_choices(m, name: str) -> Counter:
             continue
         x, W = edges.array(2, 1, kind="whole"), edges.array(1, 2, kind=str(rng.choice(["whole", "one"])))
         b = edges.array(2, sparse=0.3, kind="whole")
+        if turn % 3 == 0:
+            x, W, b = np.sign(x), np.sign(W) * part, np.sign(b) * part
         sums = m.operations.Sums.of(known, 0, W, b, [])
         if not sums.fit(m.balls.exact(x), np.abs(W).max(), A):
             continue
