@@ -1,6 +1,7 @@
 """`python -m attacks.lines`: delete or alter each line of the checker, one at a time; list what no test noticed.
 
-Exit code 1 if a mutant survives that is not argued away, or if an argument is about nothing.
+Exit code 1 if a mutant survives that is not argued away, or if an argument is about nothing. With --tests other
+tests are run than those that are aimed at a module: what they notice is counted, and nothing is demanded of them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from attacks.lines import aims, argued
 from attacks.lines.mutations import Mutant, mutants
-from attacks.lines.workshop import PACKAGE, Workshop
+from attacks.lines.workshop import PACKAGE, Stages, Workshop
 
 COLUMNS = ("mutants", "failed", "out of time", *argued.EFFECTS, "survived", "not run")
 
@@ -58,6 +59,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start no mutant later than this")
     parser.add_argument("--sample", type=int, help="only so many mutants, chosen by their hash")
     parser.add_argument("--matching", default="", help="only mutants whose old or new line contains this")
+    parser.add_argument("--tests", action="append", metavar="PATH", help="these tests, one path after the other")
     parser.add_argument("--again", type=Path, help="only survivors, and what was not run, in this file of --json")
     parser.add_argument("--no-baseline", action="store_true", help="the tests pass on the checker as it is")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
@@ -74,12 +76,15 @@ def main() -> None:
         chosen = sorted(chosen, key=_hash)[: given.sample]
     arguments = argued.read()
     start = time.monotonic()
-    tally = attack(chosen, arguments, given.jobs, start + given.seconds, given.no_baseline)
+    stages = None if given.tests is None else [[path] for path in given.tests]
+    tally = attack(chosen, arguments, given.jobs, start + given.seconds, given.no_baseline, stages)
     forgotten = argued.stale(arguments, every)
+    if given.tests is not None:
+        tally.noticed = []  # an argument says that no aimed test notices
     unaimed = [module for ring in given.ring or () if not given.module for module in aims.unaimed(ring)]
     show = _json if given.json else _table
     show(tally, forgotten, unaimed, time.monotonic() - start)
-    sys.exit(bool(tally.survivors or tally.noticed or forgotten))
+    sys.exit(given.tests is None and bool(tally.survivors or tally.noticed or forgotten))
 
 
 def attack(
@@ -88,17 +93,18 @@ def attack(
     jobs: int = 1,
     end: float = float("inf"),
     no_baseline: bool = False,
+    stages: Stages | None = None,
 ) -> Tally:
-    """Run the tests aimed at each mutant's module until one fails."""
+    """Run the tests aimed at each mutant's module, or those of ``stages``, until one fails."""
     tally = Tally()
     with Workshop(jobs) as workshop:
         for module in dict.fromkeys(mutant.module for mutant in chosen):
             own = [mutant for mutant in chosen if mutant.module == module]
-            left = set(range(len(own)))
+            left, aimed = set(range(len(own))), stages or aims.AIMS[module]
             if time.monotonic() < end:
-                seconds = ENOUGH if no_baseline else 5 + 5 * workshop.baseline(module, aims.AIMS[module])
+                seconds = ENOUGH if no_baseline else 5 + 5 * workshop.baseline(module, aimed)
                 go_on = lambda: time.monotonic() < end  # noqa: E731
-                runs = workshop.run(module, [m.source for m in own], aims.AIMS[module], seconds, go_on=go_on)
+                runs = workshop.run(module, [m.source for m in own], aimed, seconds, go_on=go_on)
                 for index, outcome in runs:
                     left.discard(index)
                     tally.add(own[index], outcome.result, arguments.get(own[index].key), outcome.test)
