@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test fast lint env bench lab checker mutants clean help
+.PHONY: demo test fast lint env bench lab checker mutants proofs clean help
 
 help:
 	@echo "make demo   compile a small table of facts into one layer and look at it"
@@ -12,6 +12,7 @@ help:
 	@echo "make lint   formatter, linter, types, import contracts"
 	@echo "make bench  measure against floors and peers"
 	@echo "make mutants delete and alter every line of the checker's core and search; a test must notice (an hour)"
+	@echo "make proofs check the theorems that the checker rests on; needs Debian's coq and libcoq-flocq, which nothing else does"
 	@echo "make lab    run every experiment at its quick setting and write lab-report.html"
 	@echo "make checker   the checker as one file, dist/onelayer_checker.pyz, and its SHA-256"
 	@echo "make env    create $(VENV) with everything the tests need"
@@ -60,6 +61,10 @@ bench: env
 
 mutants: env
 	$(BIN)/python -m attacks.lines --ring core --ring search
+
+# Neither the demo nor the tests need Rocq. A test compares the names of the theorems with those in the checker.
+proofs:
+	@$(MAKE) --no-print-directory -C proofs check
 
 lab: env
 	$(BIN)/onelayer lab run all

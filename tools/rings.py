@@ -21,6 +21,11 @@ NOT_CODE = {
 
 
 def lines_of_code(text: str) -> int:
+    return len(code_lines(text))
+
+
+def code_lines(text: str) -> set[int]:
+    """The numbers of the lines that count."""
     lines: set[int] = set()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type not in NOT_CODE:
@@ -30,7 +35,7 @@ def lines_of_code(text: str) -> int:
         if documented and ast.get_docstring(node) is not None:
             first = node.body[0]
             lines -= set(range(first.lineno, (first.end_lineno or first.lineno) + 1))
-    return len(lines)
+    return lines
 
 
 def count() -> dict[str, int]:

@@ -87,7 +87,7 @@ def error(f: Format, total: Sum) -> Fraction:
     if total.is_kept(f):
         return total.spread
     model = growth(total.roundings, f.u)
-    operations = max(4 * (len(total.live) + any(total.bias)) - 3, 0)  # each may flush what it reads, and its result
+    operations = 2 * (len(total.live) + any(total.bias))  # each may flush what it gives, or reads
     lost = f.tiny * operations
     for (m, r), (w, _) in total.live:
         lost += f.tiny * (abs(w) * (abs(m) - r < f.tiny) + (abs(m) + r) * (abs(w) < f.tiny))

@@ -10,7 +10,7 @@ import pytest
 from tests.checker.adversary_exact import Edges, drawn
 from tests.proofs import edges as at_edges
 from tests.proofs.modules import MODULES, NAMES, run
-from tests.proofs.theorems import MODEL, Q, Sum, add_error, linear_ball, no_overflow
+from tests.proofs.theorems import MODEL, Q, Sum, add_error, linear_ball, no_overflow, two_balls
 
 ROUNDS = 200
 balls, averages = MODULES.balls, MODULES.averages
@@ -28,12 +28,12 @@ def pairs(ball, *at) -> list:
     return [(Q(a), Q(z)) for a, z in zip(np.ravel(m).tolist(), np.ravel(r).tolist(), strict=True)]
 
 
-def encloses(name: str, A, total: Sum, m: float, r: float, where: object, extra: int = 0) -> str:
+def encloses(name: str, A, total: Sum, m: float, r: float, where: object, extra: int | None = None) -> str:
     """If the radius is finite, it is large enough, the midpoint is near, and nothing can overflow."""
     if not r < np.inf:
         return "unknown"
     f = MODEL[name]
-    need = linear_ball(f, total, extra)
+    need = linear_ball(f, total) if extra is None else two_balls(f, total, extra)
     assert Q(r) >= need, (name, float(Q(r)), float(need), where)
     assert abs(Q(m) - total.mid) <= max(Q(r) - total.spread, Q(0)), (name, m, where)
     assert no_overflow(f, total) < Q(A.big), (name, where)

@@ -214,15 +214,25 @@ class Sum:
         return f.prec is None or all(a >= f.tiny for a in least)
 
 
-def linear_ball(f: Format, total: Sum, extra: int = 0) -> Fraction:
+def gamma(k: Fraction, q: Fraction) -> Fraction:
+    return k * q * (1 + 2 * k * q)
+
+
+def linear_ball(f: Format, total: Sum) -> Fraction:
     """At least how large a radius must be: the roundings of the midpoint and of the arithmetic, the spread of the
-    balls, and what flushing may cost."""
-    k, n = total.roundings, len(total.products)
+    balls, and what underflow may cost both; or only the spread (linear_kept)."""
     if total.is_kept(f):
         return total.spread
-    lost = 3 * (n + 1) * (f.tiny + OWN.tiny) * (2 + total.reach()) if n else f.tiny
-    own, model = growth(k, Q(2) ** -53), growth(k + extra, f.u)
-    return total.size * (own + model) + total.spread * (1 + model) + lost
+    n, rounded = len(total.products), gamma(Q(total.roundings), f.u + Q(2) ** -53)
+    lost = 2 * (n + 1) * (f.tiny + Q(2) ** -1074) * (2 + (total.reach() if n else 0))
+    return total.size * rounded + total.spread * (1 + rounded) + lost
+
+
+def two_balls(f: Format, total: Sum, extra: int) -> Fraction:
+    """The same for products of two balls, with so many operations more."""
+    own, model = growth(total.roundings, Q(2) ** -53), growth(total.roundings + extra, f.u)
+    lost = 2 * (len(total.products) + extra) * (f.tiny + Q(2) ** -1074)
+    return total.size * (own + model) + total.spread * (1 + model) + lost * (2 + total.reach())
 
 
 def no_overflow(f: Format, total: Sum) -> Fraction:

@@ -4,15 +4,13 @@ A ball (m, r) over an arithmetic A contains every value A allows (docs/certifica
 choice of points in the operands' balls. Midpoints are float64 results; radii are float64 upper bounds that also
 cover the rounding of the midpoints. Trusted: IEEE binary64 + - * / with round to nearest, matrix products evaluated
 as sums of products in any order, comparisons, sorting. No mathematical library is: exp is written out below.
-
 "In any order", here and in the other modules: a sum is any bracketing of any permutation of its terms, products
 fused with additions or not. An operation with exact result x may give x itself; x rounded to nearest, however ties
 are broken; x rounded so to a format with at least 11 more bits, and then or later to the format itself: two
 roundings together are off by at most u' + u, with u' <= 2^-11 u, and that is A.u. Each of k terms is rounded at
 most k - 1 times by additions and once as a product, so that it is off by gamma(k, A.u). Below A.tiny operands and
-results may become 0. Additions of exact zeros, and products with them, round nothing.
-
-A radius is computed from non-negative numbers; UP covers the rounding of up to 4,000 such operations.
+results may become 0. Additions of exact zeros, and products with them, round nothing. A radius is computed from
+non-negative numbers; UP covers the rounding of up to 4,000 such operations (proofs/Radius.v up_covers).
 """
 
 from __future__ import annotations
@@ -82,7 +80,7 @@ def joined(balls: list[Ball], axis: int = 1) -> Ball:
 
 
 def gamma(k: Array | float, u: float) -> Array:
-    """At least k u / (1 - k u), the relative error of k roundings."""
+    """At least k u / (1 - k u). Theorem: proofs/DotError.v gamma_sound; proofs/Radius.v gamma_computed."""
     x = np.asarray(k, np.float64) * u
     return np.where(x < 0.25, x * (1 + 2 * x) * UP, np.inf)
 
@@ -99,6 +97,7 @@ def around(x: Array, radius: float, A: Arithmetic) -> Ball:
 
     Rounding is monotone: between two numbers of the format it stays between them. Sums s = x + y are exact where
     both s - x and s - y give back the other term, one of which is computed without rounding.
+    Theorem: proofs/Sums.v around_between, around_encloses, sum_given_back.
     """
     r = np.full_like(x, radius)
     if A.u == 0 or radius == 0:
@@ -133,6 +132,7 @@ def linear(x: Ball, W: Array, b: Ball | Array | float, A: Arithmetic) -> Ball:
     b is a bias, or a ball [..., T, out]. Products of exact zeros add without rounding, and products with powers of
     two are exact. What flushing subnormal numbers may cost, operands included, grows with the operands: ``lost``. A
     sum that rounds nothing and meets no subnormal number loses nothing.
+    Theorem: proofs/Linear.v linear_ball, linear_kept; proofs/ExactProducts.v single_power_exact.
     """
     own_term = b if isinstance(b, Ball) else exact(np.asarray(b))
     n, ax, absW, absb, rb = W.shape[-2], np.abs(x.m), np.abs(W), np.abs(own_term.m), own_term.r
@@ -199,7 +199,7 @@ def dot(x: Ball, y: Ball, A: Arithmetic, extra: int = 0) -> Ball:
 
 
 def add(x: Ball, y: Ball, A: Arithmetic) -> Ball:
-    """Encloses x + y; adding an exact zero changes nothing, unless it flushes a subnormal number."""
+    """Encloses x + y; adding an exact zero only flushes. Theorem: proofs/Sums.v add_encloses, add_kept."""
     m, R = x.m + y.m, x.r + y.r
     size = np.abs(m)
     r = (R * (1 + A.u) + size * (U + A.u)) * (UP * UP) + (4 * A.tiny + TINY)
@@ -210,7 +210,7 @@ def add(x: Ball, y: Ball, A: Arithmetic) -> Ball:
 
 
 def relu(x: Ball) -> Ball:
-    """Encloses max(x, 0), which is exact: a ball that is nowhere positive becomes exactly 0."""
+    """Encloses max(x, 0); what is nowhere positive becomes exactly 0. Theorem: proofs/Sums.v relu_encloses."""
     r = np.maximum(np.minimum(x.m, 0.0) + x.r, 0.0) * UP
     return Ball(np.maximum(x.m, 0.0), r if r.max() < np.inf else np.where(r < np.inf, r, np.inf))
 

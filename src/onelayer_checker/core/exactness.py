@@ -1,8 +1,8 @@
 """When a sum of products is computed without any rounding, in every order, fused or not.
 
-Either every product is exact (a factor is a power of two) and all terms but one, bias included, are exact zeros; or
+Either all terms but one, bias included, are exact zeros, and that one is a bias or a product by a power of two; or
 all terms are whole numbers whose sizes add up to less than 1/u, and every partial sum is a number of the format. No
-term may be subnormal, even in float64: midpoints are then exact too, as the u that is used is at least their own.
+operand and no term may be subnormal, even in float64: nothing is flushed, and midpoints are then exact, too.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ from onelayer_checker.core.balls import NORMAL, Arithmetic, Array, Ball, add, ex
 
 
 def exact_products(x: Ball, W: Array, b: Array, A: Arithmetic) -> Array:
-    """Where x W + b [..., T, out] is exact: x [..., T, in] of which some balls are points, exact W and b."""
+    """Where x W + b [..., T, out] is exact: x [..., T, in] of which some balls are points, exact W and b.
+
+    Theorem: proofs/ExactProducts.v exact_products_whole, exact_products_one, exact_products_guard.
+    """
     whole_column = (np.rint(W) == W).all(axis=-2, keepdims=True) & (b == np.rint(b))
     if not (whole_column | (b == 0)).any():  # a bias and anything else make two terms
         return np.zeros((*x.m.shape[:-1], W.shape[-1]), bool)
@@ -34,7 +37,10 @@ def exact_products(x: Ball, W: Array, b: Array, A: Arithmetic) -> Array:
 
 
 def whole_products(x: Ball, W: Array, b: Array, A: Arithmetic) -> Ball | None:
-    """x W + b for whole numbers W and b, if all of x are known whole numbers too and no sum is rounded."""
+    """x W + b for whole numbers W and b, if all of x are known whole numbers too and no sum is rounded.
+
+    Theorem: proofs/ExactProducts.v exact_products_whole.
+    """
     if x.r.any() or (x.m != np.rint(x.m)).any():
         return None
     size = product(np.abs(x.m), np.abs(W)) + np.abs(b)
@@ -42,7 +48,10 @@ def whole_products(x: Ball, W: Array, b: Array, A: Arithmetic) -> Ball | None:
 
 
 def add_numbers(x: Ball, y: Array, A: Arithmetic) -> Ball:
-    """Encloses x + y for numbers y; whole numbers add exactly."""
+    """Encloses x + y for numbers y; whole numbers add exactly.
+
+    Theorem: proofs/ExactProducts.v add_numbers_exact.
+    """
     total = add(x, exact(y), A)
     whole = (x.r == 0) & (x.m == np.rint(x.m)) & (y == np.rint(y)) & sums_fit(np.abs(x.m) + np.abs(y), A)
     return Ball(total.m, np.where(whole, 0.0, total.r))
@@ -54,12 +63,16 @@ def sums_fit(size: Array | float, A: Arithmetic) -> Array:
     ``size`` is what the sizes of all terms add up to, as float64 computes it. Had any product or partial sum of it
     reached 2^53, its rounding would have too, and so would all that follow: where ``size`` is below, it is exact.
     At 2^53 itself nothing is known, as 2^53 + 1 is rounded to it.
+    Theorem: proofs/ExactSums.v sums_fit_exact, computed_size_exact, fit_has_to_be_strict.
     """
     return np.asarray(np.asarray(size) < A.whole)
 
 
 def normal(a: Array, A: Arithmetic) -> Array:
-    """Where a number is so large that nobody flushes it, or what rounding makes of it."""
+    """Where a number is so large that nobody flushes it, or what rounding made of it.
+
+    Theorem: proofs/ExactProducts.v normal_as_computed.
+    """
     return np.asarray(np.abs(a) >= 4 * (A.tiny + NORMAL))
 
 

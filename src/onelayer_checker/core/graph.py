@@ -102,6 +102,7 @@ class Network:
         """h + (softmax of the logits, averaging the values) W_O, [tokens, width], or only at the last tokens.
 
         The stream and what all components of all heads add to it are the terms of one sum.
+        Theorem: proofs/Linear.v residual_stream.
         """
         n, A = stream.h.m.shape[1], stream.A
         visible = bool((lengths == n).all()) or (np.arange(n) < lengths[:, None])[:, None, None, :]

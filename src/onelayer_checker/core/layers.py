@@ -31,7 +31,10 @@ class Layer:
         return float(max(np.abs(a).max() for a in parts)) if all((np.rint(a) == a).all() for a in parts) else np.inf
 
     def apply(self, x: Ball, A: Arithmetic) -> Ball:
-        """One product per group, its bias a term of the sum; a full matrix is one group."""
+        """One product per group, its bias a term of the sum; a full matrix is one group.
+
+        Theorem: proofs/Linear.v linear_ball; proofs/ExactProducts.v exact_products_whole, exact_products_one.
+        """
         W = self.weight.reshape(-1, *self.weight.shape[-2:])
         groups, inputs, outputs = W.shape
         split = Ball(*(a.reshape(-1, groups, inputs).swapaxes(0, 1) for a in (x.m, x.r)))
@@ -48,6 +51,7 @@ def run_stack(layers: tuple[Layer, ...], x: Ball, A: Arithmetic) -> Ball:
     """ReLU between the layers. Of a full layer and a block-diagonal one, a few blocks are evaluated at a time.
 
     What of these is exactly zero in every row of x adds nothing, not even a rounding, to the sums of a full layer.
+    Theorem: proofs/ExactSums.v zeros_add_nothing.
     """
     first, *rest = layers
     if len(rest) < 2 or first.weight.ndim != 2 or rest[0].weight.ndim != 3:

@@ -80,7 +80,10 @@ class Builder:
         return out
 
     def within(self, part: Part, start: int, stop: int) -> Part | None:
-        """The part inside a block, its units counted from the block's first."""
+        """The part inside a block, its units counted from the block's first. The others meet weight zero there.
+
+        Theorem: proofs/ExactSums.v zeros_add_nothing.
+        """
         inside = (part.units >= start) & (part.units < stop)
         if not inside.any():
             return None
@@ -112,7 +115,10 @@ class Builder:
         return [*out, *self.constants(left, b, last)]
 
     def full(self, parts: list[Part], W: Array, b: Array, last: bool) -> list[Part]:
-        """A full layer: sums that one part feeds, and sums that several do."""
+        """A full layer: sums that one part feeds, and sums that several do.
+
+        Theorem: proofs/ExactSums.v zeros_add_nothing.
+        """
         fed = np.array([(W[part.units] != 0).any(axis=0) for part in parts]).reshape(len(parts), len(b))
         out = self.constants(np.asarray(~fed.any(axis=0)), b, last)
         several = fed.sum(axis=0) > 1
@@ -139,7 +145,10 @@ class Builder:
         return out
 
     def constants(self, units: Array, b: Array, last: bool) -> list[Part]:
-        """Units that nothing feeds: their bias, but that a subnormal one may be flushed."""
+        """Units that nothing feeds: their bias, but that a subnormal one may be flushed.
+
+        Theorem: proofs/ExactSums.v zeros_add_nothing.
+        """
         at = np.flatnonzero(units & ((b > 0) | last))
         if not at.size:
             return []

@@ -35,6 +35,7 @@ class Cells:
         """For each row of t the cell that is on while all others are off, or the number of cells if all are off.
 
         It is -1 where that is not certain.
+        Theorem: proofs/Families.v cells_decide; proofs/Search.v alone_sound; proofs/Thresholds.v smallest_suffices.
         """
         low, high = ends(t, self.columns, A)
         reach = np.maximum(np.abs(low), np.abs(high)).max(axis=1)
@@ -51,13 +52,19 @@ class Cells:
 
     @cached_property
     def following(self) -> Array:
-        """Where the next cell, and all after it, are still off along the first coordinate."""
+        """Up to where the next cell, and all after it, are off along the first coordinate.
+
+        Theorem: proofs/Search.v alone_sound.
+        """
         return np.append(self.off_low[1:, 0], np.inf)
 
     def _look_closely(
         self, rows: Array, low: Array, high: Array, first: Array, cell: Array, certain: Array
     ) -> None:
-        """Cell by cell, where more than one might be on: fill in ``cell`` and what is ``certain``."""
+        """Cell by cell, where more than one might be on: fill in ``cell`` and what is ``certain``.
+
+        Theorem: proofs/Search.v look_closely_sound, look_sound.
+        """
         stop = self._looked_up(
             self.off_low[:, 0], high[rows, 0], "left"
         )  # those from here on are off: high <= off_low
@@ -89,6 +96,7 @@ def families(W: Array, b: Array, plain: Array, block: Array) -> tuple[list[tuple
     """Units [c, K, size] with biases [K, size] as families of cells (the first group of each), and other groups.
 
     Only ``plain`` groups, relu(1 - sum of units), can be cells; a family lies in one block.
+    Theorem: proofs/Families.v found_on_sound, found_off_sound.
     """
     at, slope, simple = _slopes(W)
     cell = plain & (simple & ((slope != 0) | (b <= 0) | (b >= 1))).all(axis=1)
@@ -126,7 +134,10 @@ def _slopes(W: Array) -> tuple[Array, Array, Array]:
 
 
 def _bounds(at: Array, slope: Array, b: Array, c: int) -> tuple[Array, Array, Array, Array]:
-    """on_low, on_high, off_low, off_high [K, c]; those where a cell is off are rounded outward."""
+    """on_low, on_high, off_low, off_high [K, c]; those where a cell is off are rounded outward.
+
+    Theorem: proofs/Thresholds.v on_low_sound, on_high_sound, off_low_sound, off_high_sound.
+    """
     K = len(b)
     on_low, off_low = np.full((K, c), -np.inf), np.full((K, c), -np.inf)
     on_high, off_high = np.full((K, c), np.inf), np.full((K, c), np.inf)
@@ -142,7 +153,10 @@ def _bounds(at: Array, slope: Array, b: Array, c: int) -> tuple[Array, Array, Ar
 
 
 def _in_order(cells: Cells) -> bool:
-    """Sorted along the first coordinate, and each but the last ends somewhere: steps that stay on are no cells."""
+    """Sorted along the first coordinate, and each but the last ends somewhere: steps that stay on are no cells.
+
+    Theorem: proofs/Families.v cells_decide.
+    """
     low, high = cells.off_low[:, 0], cells.off_high[:, 0]
     alive = np.max(cells.off_low, axis=1) < np.inf
     ends = np.min(np.abs(cells.off_high), axis=1)[alive] < np.inf
@@ -150,7 +164,10 @@ def _in_order(cells: Cells) -> bool:
 
 
 def in_range(slope: Array, b: Array) -> Array:
-    """Where dividing a bias by a power of two is exact: it neither overflows nor leaves the normal numbers."""
+    """Where dividing a bias by a power of two is exact: it neither overflows nor leaves the normal numbers.
+
+    Theorem: proofs/Thresholds.v in_range_sound.
+    """
     with np.errstate(all="ignore"):
         edge = np.abs(b / slope)
     return np.asarray((slope == 0) | (b == 0) | ((edge > 2.0**-900) & (edge < 2.0**900)))
@@ -161,6 +178,7 @@ def staircases(W: Array, b: Array, plain: Array, block: Array) -> list[tuple[Arr
 
     A group is a step if only one of its units has a slope, and the others are never above 0. The ends of a line of
     cells look alike: a single one with a neighbour on its open side is left to the cells.
+    Theorem: proofs/Steps.v steps_decide.
     """
     at, slopes, simple = _slopes(W)
     K, unit = len(b), np.abs(slopes).argmax(axis=1)

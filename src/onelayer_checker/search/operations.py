@@ -75,7 +75,10 @@ class Sums:
         return exact(np.zeros((len(token.unknown), 0))) if self.slot is None else token.balls[self.slot]
 
     def ball(self, token: Token, few: list[tuple[Array, Ball]], x: Ball, W: Array, A: Arithmetic) -> Ball:
-        """Encloses all sums, with products of ``few`` units (their weights [T, m, o], and balls) besides."""
+        """Encloses all sums, with products of ``few`` units (their weights [T, m, o], and balls) besides.
+
+        Theorem: proofs/Answers.v stored_answers_exact.
+        """
         values = [r.value[token.choices[r.by]] for r in self.rows]
         if few:
             W = np.concatenate([np.broadcast_to(W, (len(x.m), *W.shape)), *(v for v, _ in few)], axis=1)
@@ -86,7 +89,10 @@ class Sums:
         return added(list(zip(values, sizes, [r.single for r in self.rows], strict=True)), x, W, self.bias, A)
 
     def ball_at(self, columns: Array, token: Token, x: Ball, A: Arithmetic) -> Ball:
-        """Encloses the sums at some columns [T, m] of each token."""
+        """Encloses the sums at some columns [T, m] of each token.
+
+        Theorem: proofs/Answers.v stored_answers_exact.
+        """
         values = [r.value[token.choices[r.by][:, None], columns] for r in self.rows]
         W, b = self.weight.T[columns].swapaxes(1, 2), self.bias[columns]
         if self.fit(x, np.abs(self.weight).max(initial=0.0), A):
@@ -95,7 +101,10 @@ class Sums:
         return added(list(zip(values, sizes, [r.single for r in self.rows], strict=True)), x, W, b, A)
 
     def fit(self, x: Ball, widest: float, A: Arithmetic) -> bool:
-        """Whether all terms are whole numbers, and no order of summation rounds any of the sums."""
+        """Whether all terms are whole numbers, and no order of summation rounds any of the sums.
+
+        Theorem: proofs/Gates.v fit_sound; proofs/ExactSums.v computed_expression_exact.
+        """
         if not self.integral or x.r.any() or not whole(x.m):
             return False
         most = float(np.abs(x.m).max(axis=0, initial=0.0).sum()) * widest + float(np.abs(self.bias).max())
@@ -135,7 +144,10 @@ class Gate:
         token.few[self.into] = columns, y
 
     def live(self, token: Token, x: Ball, A: Arithmetic) -> Array:
-        """For each token the columns [T, m] that may be on, or -1: whatever else is chosen, the others are off."""
+        """For each token the columns [T, m] that may be on, or -1: whatever else is chosen, the others are off.
+
+        Theorem: proofs/Gates.v gate_closed, gate_closed_slack.
+        """
         pivots = [[r for r in self.sums.rows if r.by == by] for by in self.by]  # one choice may feed several rows
         keys = np.zeros(len(token.unknown), np.intp)
         for by, (pivot, *_) in zip(self.by, pivots, strict=True):
@@ -161,7 +173,10 @@ class Gate:
         return np.asarray(np.where(np.take_along_axis(on, order, axis=1), order, -1)[which.reshape(-1)])
 
     def largest(self, token: Token, x: Ball) -> tuple[Array, Array]:
-        """Bounds [o] of the sums without the rows of ``by``, and of what the sizes of their terms add up to."""
+        """Bounds [o] of the sums without the rows of ``by``, and of what the sizes of their terms add up to.
+
+        Theorem: proofs/Gates.v gate_closed.
+        """
         W, known = self.sums.weight, ~token.unknown[:, None]
         low, high = x.low.min(axis=0, initial=0.0, where=known), x.high.max(axis=0, initial=0.0, where=known)
         top = np.maximum(low[:, None] * W, high[:, None] * W).sum(axis=0) + self.sums.bias

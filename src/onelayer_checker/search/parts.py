@@ -41,7 +41,10 @@ class Known:
     table: Ball | None = None
 
     def rows(self, W: Array) -> Rows | None:
-        """What the part adds to sums with weights W [units of the layer, o]; None if that might be rounded."""
+        """What the part adds to sums with weights W [units of the layer, o]; None if that might be rounded.
+
+        Theorem: proofs/Lookups.v one_hot_row, staircase_row, table_row.
+        """
         own = W[self.units]
         if self.kind == "one":
             padded = np.pad(own, ((0, 1), (0, 0)))
@@ -122,7 +125,8 @@ def added(rows: list[tuple[Array, Array, bool]], x: Ball, W: Array, b: Array, A:
 
     A chosen row is a value and a size [T, o], and whether it is one term.
 
-    It is exact where only one term is not 0, or where all terms are whole numbers that add up to at most 1/u.
+    It is exact where only one term is not 0, or where all are whole numbers whose sizes add up to less than 1/u.
+    Theorem: proofs/Lookups.v added_whole_exact, added_one_exact; proofs/DotError.v linear_error.
     """
     m, S = b + _products(x.m, W), np.abs(b) + _products(np.abs(x.m), np.abs(W))
     R = _products(x.r, np.abs(W))
@@ -145,6 +149,10 @@ def _products(x: Array, W: Array) -> Array:
 
 
 def _is_exact(rows: list[tuple[Array, Array, bool]], x: Ball, W: Array, b: Array, S: Array, A: Arithmetic) -> Array:
+    """Where all terms are whole and their sizes fit, or only one is not 0, and nothing of it is rounded or flushed.
+
+    Theorem: proofs/Lookups.v added_whole_exact, added_one_exact.
+    """
     sure = _products((x.r != 0).astype(np.float32), (W != 0).astype(np.float32)) == 0  # all that is read is known
     if not sure.any():
         return np.asarray(sure)
@@ -166,7 +174,10 @@ def _is_exact(rows: list[tuple[Array, Array, bool]], x: Ball, W: Array, b: Array
 
 
 def added_whole(rows: list[Array], x: Array, W: Array, b: Array) -> Ball:
-    """The same where everything is known to be whole numbers that no order of summation rounds."""
+    """The same where everything is known to be whole numbers that no order of summation rounds.
+
+    Theorem: proofs/Lookups.v lookup_exact.
+    """
     m = _products(x, W) + b
     for value in rows:
         m += value

@@ -47,7 +47,10 @@ class Plan:
         return total
 
     def run(self, x: Ball, A: Arithmetic) -> tuple[Ball, Array]:
-        """The output for rows of x, and which rows are not certain."""
+        """The output for rows of x, and which rows are not certain.
+
+        Theorem: proofs/Answers.v stored_answer_exact, stored_answers_exact.
+        """
         token = Token(unknown=np.zeros(len(x.m), bool))
         token.choices[NONE] = np.zeros(len(x.m), np.intp)
         token.put(FIRST, x)

@@ -1,11 +1,17 @@
 """Stacks of layers in which a search per token replaces most of the dense product.
 
-Group j of two layers is relu(1 - sum_u relu(w_u t_i(u) + b_u)) with w zero or plus or minus a power of two. Let t
-range over a ball, in any arithmetic of the specification:
- - w t is exact and rounding is monotone: if all pre-activations are <= 0 as real numbers, the group is exactly 1;
- - if one of them is >= 1 as a real number, the computed sum is >= 1 in any order, and the group is exactly 0.
+Group j of two layers is relu(1 - sum_u relu(w_u t_i(u) + b_u)). Let t range over a ball, in any arithmetic of the
+specification; weights and biases are zero or normal, and a subnormal t may be read as 0. Rounding is monotone: what
+is at most, or at least, a number of the format stays so.
+ - On: if all pre-activations are <= 0 as real numbers, the group is exactly 1, whatever the slopes are: w t is at
+   most -b, which is a number, and so is the computed product; the sum is at most 0.
+ - Off: if one of them is >= 1, its computed sum is >= 1 in any order, and the group is exactly 0. Here w is zero or
+   plus or minus a power of two, and t a number of the format: then w t is one, too, unless it is so small that b
+   alone decides. With other slopes a product that is rounded may leave less than 1.
 So a search finds which groups are on: one of a family of cells, or the first few of a staircase. What follows is
 then a function of these choices, and is looked up (`parts.py`, `operations.py`).
+Theorem: proofs/Cells.v unit_nonpositive, unit_at_least_one, cell_on, cell_off; proofs/Examples.v
+slope_has_to_be_a_power.
 """
 
 from __future__ import annotations
@@ -36,6 +42,10 @@ class Searched(Stack):
         return self.plans[A.name]
 
     def apply(self, x: Ball, A: Arithmetic) -> Ball:
+        """What the search finds, and the dense evaluation of what it leaves open.
+
+        Theorem: proofs/Answers.v stored_answer_exact, stored_answers_exact.
+        """
         plan = self.plan(A)
         if plan is None:
             return run_stack(self.layers, x, A)

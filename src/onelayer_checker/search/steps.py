@@ -1,7 +1,7 @@
 """Staircases: units relu(1 - relu(w t + b)) that, once on, stay on. How many are on is found by search.
 
 Let w be plus or minus a power of two. If w t + b <= 0 as a real number, the unit is exactly 1 in every arithmetic
-of the specification; if w t + b >= 1, it is exactly 0: w t is exact, and rounding is monotone. See `stack.py`.
+of the specification; if w t + b >= 1, it is exactly 0. `stack.py` says why.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ FEW_STEPS = 8
 
 
 def ends(t: Ball, columns: Array | int, A: Arithmetic) -> tuple[Array, Array]:
-    """Bounds of coordinates; a subnormal number may be flushed to 0."""
+    """Bounds of coordinates; a subnormal number may be flushed to 0. Theorem: proofs/Thresholds.v ends_enclose."""
     m, r = t.m[:, columns], t.r[:, columns]
     if not r.any():
         low, high = m, m
@@ -50,7 +50,10 @@ class Steps:
     smallest: float  # nonzero slope or bias, against underflow
 
     def decide(self, t: Ball, A: Arithmetic) -> Array:
-        """How many steps are on while all others are off [T]; -1 if that is not certain."""
+        """How many steps are on while all others are off [T]; -1 if that is not certain.
+
+        Theorem: proofs/Steps.v steps_decide; proofs/Search.v steps_counted; proofs/Thresholds.v smallest_suffices.
+        """
         low, high = ends(t, self.column, A)
         certain = within_range(low, high, self.largest, 1, A) & (self.smallest >= 8 * A.tiny)
         if self.sign < 0:
@@ -83,7 +86,10 @@ class RowSteps:
         return RowSteps(column, slope, table, np.nextafter(table - 1, -np.inf))
 
     def decide(self, t: Ball, row: Array, A: Arithmetic) -> Array:
-        """How many steps of its row are on while all others are off [T]; -1 if that is not certain."""
+        """How many steps of its row are on while all others are off [T]; -1 if that is not certain.
+
+        Theorem: proofs/Steps.v row_steps_decide, row_on_sound, row_off_sound.
+        """
         low, high = ends(t, self.column, A)
         sizes = np.abs(self.table)
         certain = within_range(low, high, max(float(sizes.max()), self.slope, 1.0), 2, A) & (row >= 0)
@@ -97,7 +103,10 @@ class RowSteps:
 
 
 def _upto(table: Array, row: Array, key: Array, inclusive: bool) -> Array:
-    """How many entries of the sorted rows are at most the key, or below it; by bisection."""
+    """How many entries of the sorted rows are at most the key, or below it; by bisection.
+
+    Theorem: proofs/Search.v upto_counts.
+    """
     G, flat = table.shape[1], np.ascontiguousarray(table).ravel()
     start, found = row * G, np.zeros(len(row), np.intp)
     step = 1 << (G.bit_length() - 1)
