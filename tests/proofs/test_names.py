@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -24,6 +26,20 @@ def test_theorems_that_are_named_exist() -> None:
         kind, what = proved.rests_on(part, listed)
         for theorem in part.theorems or (proved.named(what) if kind == "proved" else ()):
             assert theorem in stated, f"{part.name} names {theorem}"
+    for path in rings.CHECKER.rglob("*.py"):
+        for theorem in proved.theorems_in(ast.get_docstring(ast.parse(path.read_text())) or ""):
+            assert theorem in stated, f"{path.name} names {theorem}"
+
+
+def test_theorems_that_the_specification_names_exist() -> None:
+    """In `File.v` name, name of its paragraph on proofs; definitions among them."""
+    text = (ROOT / "docs" / "certificate-v2.md").read_text()
+    paragraph = " ".join(text.partition("**What is proved of it.**")[2].partition("\n\n")[0].split())
+    assert paragraph
+    for name, words in re.findall(r"`(\w+\.v)` ((?:\w+, )*\w+)[;)]", paragraph):
+        source = (proved.PROOFS / name).read_text()
+        for word in words.split(", "):
+            assert re.search(rf"(Theorem|Lemma|Corollary|Definition|Inductive) {word}\b", source), f"{name} {word}"
 
 
 def test_every_function_rests_on_something() -> None:
