@@ -10,10 +10,9 @@ import pytest
 from tests.checker.adversary_exact import Edges, drawn
 from tests.proofs import edges as at_edges
 from tests.proofs.modules import MODULES, NAMES, run
-from tests.proofs.theorems import MODEL, Q, Sum, add_error, linear_ball, no_overflow, two_balls
+from tests.proofs.theorems import MODEL, SUMS, Q, Sum, add_error, exact_sum, linear_ball, no_overflow, two_balls
 
 ROUNDS = 200
-balls, averages = MODULES.balls, MODULES.averages
 
 
 def spread(rng, x: np.ndarray) -> np.ndarray:
@@ -105,7 +104,7 @@ def check_add(m, name: str) -> Counter:
             m.balls.Ball(t, np.where(t == 0, 0, spread(rng, t)) if rng.random() < 0.8 else spread(rng, t))
             for t in (x, y)
         )
-        total, positive = m.balls.add(a, b, A), m.balls.relu(a)
+        total, positive, numbers = m.balls.add(a, b, A), m.balls.relu(a), m.exactness.add_numbers(a, b.m, A)
         for i in range(8):
             one, other, r = pairs(a, i)[0], pairs(b, i)[0], total.r[i]
             if r < np.inf:
@@ -114,6 +113,10 @@ def check_add(m, name: str) -> Counter:
                 assert abs(one[0]) + abs(other[0]) < 2 * Q(A.big) or abs(one[0] + other[0]) < Q(A.big)
                 assert abs(Q(total.m[i]) - one[0] - other[0]) + one[1] + other[1] <= Q(r)
                 seen["add, exact" if r == 0 else "add"] += 1
+            exactly = one[1] == 0 and exact_sum(SUMS[name], [one[0], other[0]])
+            if numbers.r[i] < np.inf and not exactly:
+                assert Q(numbers.r[i]) >= add_error(f, one, (other[0], Q(0))), (name, one, other)
+                seen["numbers"] += 1
             for end in (one[0] - one[1], one[0], one[0] + one[1]):
                 assert abs(max(end, Q(0)) - Q(positive.m[i])) <= Q(positive.r[i]), (one, positive.m[i])
             seen["relu, exact" if positive.r[i] == 0 else "relu"] += 1

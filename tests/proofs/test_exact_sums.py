@@ -32,30 +32,41 @@ def check_maps(m, name: str) -> Counter:
     A, edges, seen = m.balls.ARITHMETICS[name], Edges(name, rng), Counter()
     for _ in range(ROUNDS):
         n = int(rng.choice([1, 2, 3, 8]))
-        x, W, b = drawn(rng, edges, n)
-        radius = np.abs(x) * 2.0**-10 * (rng.random(x.shape) < 0.3) * rng.integers(0, 2)
-        ball, b = m.balls.Ball(x, radius), b.ravel()
+        x, W, b = (
+            np.stack(parts) for parts in zip(*(drawn(rng, edges, n) for _ in range(2)), strict=True)
+        )  # two blocks
+        radius = (np.abs(x) * 2.0**-10 + rng.integers(0, 2)) * (rng.random(x.shape) < 0.3) * rng.integers(0, 2)
+        ball = m.balls.Ball(x, radius)
         exactly = m.exactness.exact_products(ball, W, b, A)
-        whole = m.exactness.whole_products(ball, W, b, A) if (np.rint(W) == W).all() else None
-        mid, y = m.balls.product(x, W) + b, m.layers.Layer(W, b).apply(ball, A)
-        for i, j in np.ndindex(y.m.shape):
-            terms: list[Term] = [*zip(fractions(x[i]), fractions(W[:, j]), strict=True), Q(b[j])]
-            known = not radius[i][W[:, j] != 0].any()
-            if exactly[i, j]:
+        mid = m.balls.product(x, W) + b
+        y = m.layers.Layer(W, b.ravel()).apply(m.balls.Ball(np.hstack([*x]), np.hstack([*radius])), A)
+        for g, i, j in np.ndindex(mid.shape):
+            terms: list[Term] = [*zip(fractions(x[g, i]), fractions(W[g, :, j]), strict=True), Q(b[g, 0, j])]
+            known = not radius[g, i][W[g, :, j] != 0].any()
+            if exactly[g, i, j]:
                 assert known
-                if np.isfinite(mid[i, j]) and abs(mid[i, j]) < A.big:
-                    holds(name, terms, mid[i, j], seen)
-            if whole is not None and (np.rint(b) == b).all():
+                if np.isfinite(mid[g, i, j]) and abs(mid[g, i, j]) < A.big:
+                    holds(name, terms, mid[g, i, j], seen)
+            if y.r[i, 2 * g + j] == 0:
                 assert known
-                assert any_order_product_exact(SUMS[name], terms)
-                assert Q(whole.m[i, j]) == sum(map(value, terms))
-                assert whole.r[i, j] == 0
-                seen["whole_products"] += 1
-            if y.r[i, j] == 0:
-                assert known
-                holds(name, terms, y.m[i, j], seen)
+                holds(name, terms, y.m[i, 2 * g + j], seen)
                 seen["Layer.apply"] += 1
+        for g in range(2):
+            check_whole(m, name, m.balls.Ball(x[g], radius[g]), W[g], b[g, 0], seen)
     return seen
+
+
+def check_whole(m, name: str, x, W, b, seen: Counter) -> None:
+    """whole_products, of whole numbers W and b: no radius, and the exact sum in every column."""
+    if not all((np.rint(a) == a).all() for a in (W, b)):
+        return
+    found = m.exactness.whole_products(x, W, b, m.balls.ARITHMETICS[name])
+    for i, j in np.ndindex((0, 0) if found is None else found.m.shape):
+        terms: list[Term] = [*zip(fractions(x.m[i]), fractions(W[:, j]), strict=True), Q(b[j])]
+        assert not x.r[i].any()
+        assert any_order_product_exact(SUMS[name], terms)
+        assert (Q(found.m[i, j]), found.r[i, j]) == (sum(map(value, terms)), 0)
+        seen["whole_products"] += 1
 
 
 def check_numbers(m, name: str) -> Counter:
