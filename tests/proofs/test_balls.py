@@ -10,7 +10,7 @@ import pytest
 from tests.checker.adversary_exact import Edges, drawn
 from tests.proofs import edges as at_edges
 from tests.proofs.modules import MODULES, NAMES, run
-from tests.proofs.theorems import MODEL, SUMS, Q, Sum, add_error, exact_sum, linear_ball, no_overflow, two_balls
+from tests.proofs.theorems import MODEL, SUMS, Q, Sum, add_error, dot_ball, exact_sum, linear_ball, no_overflow
 
 ROUNDS = 200
 
@@ -32,7 +32,7 @@ def encloses(name: str, A, total: Sum, m: float, r: float, where: object, extra:
     if not r < np.inf:
         return "unknown"
     f = MODEL[name]
-    need = linear_ball(f, total) if extra is None else two_balls(f, total, extra)
+    need = linear_ball(f, total) if extra is None else dot_ball(f, total, extra)
     assert Q(r) >= need, (name, float(Q(r)), float(need), where)
     assert abs(Q(m) - total.mid) <= max(Q(r) - total.spread, Q(0)), (name, m, where)
     assert no_overflow(f, total) < Q(A.big), (name, where)

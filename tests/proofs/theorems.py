@@ -228,11 +228,12 @@ def linear_ball(f: Format, total: Sum) -> Fraction:
     return total.size * rounded + total.spread * (1 + rounded) + lost
 
 
-def two_balls(f: Format, total: Sum, extra: int) -> Fraction:
+def dot_ball(f: Format, total: Sum, extra: int) -> Fraction:
     """The same for products of two balls, with so many operations more."""
-    own, model = growth(total.roundings, Q(2) ** -53), growth(total.roundings + extra, f.u)
-    lost = 2 * (len(total.products) + extra) * (f.tiny + Q(2) ** -1074)
-    return total.size * (own + model) + total.spread * (1 + model) + lost * (2 + total.reach())
+    k = len(total.products)
+    own, model = gamma(Q(k + 2), Q(2) ** -53), gamma(Q(k + 2 + extra), f.u)
+    lost = 3 * (k + 1 + extra) * (f.tiny + Q(2) ** -1074) * (2 + total.reach())
+    return total.spread + own * total.size + model * (total.size + total.spread) + lost
 
 
 def no_overflow(f: Format, total: Sum) -> Fraction:

@@ -26,7 +26,10 @@ class Totals:
 
 
 def weighed_alike(x: Ball, y: Totals, k: int, A: Arithmetic, extra: int) -> Ball:
-    """Encloses what `dot` does where all k weights lie in one ball x, given sums over what they multiply."""
+    """Encloses what `dot` does where all k weights lie in one ball x, given sums over what they multiply.
+
+    Theorem: proofs/Averages.v weighed_alike_encloses; proofs/TwoBalls.v alike_ball.
+    """
     ax = np.abs(x.m)
     reach = float((ax + x.r).max()) + y.widest
     inflate = (1 + 4 * (k + 2) * U) * UP * UP

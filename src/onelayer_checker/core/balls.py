@@ -97,7 +97,7 @@ def around(x: Array, radius: float, A: Arithmetic) -> Ball:
 
     Rounding is monotone: between two numbers of the format it stays between them. Sums s = x + y are exact where
     both s - x and s - y give back the other term, one of which is computed without rounding.
-    Theorem: proofs/Sums.v around_between, around_encloses, sum_given_back.
+    Theorem: proofs/Sums.v around_between, around_encloses.
     """
     r = np.full_like(x, radius)
     if A.u == 0 or radius == 0:
@@ -132,7 +132,7 @@ def linear(x: Ball, W: Array, b: Ball | Array | float, A: Arithmetic) -> Ball:
     b is a bias, or a ball [..., T, out]. Products of exact zeros add without rounding, and products with powers of
     two are exact. What flushing subnormal numbers may cost, operands included, grows with the operands: ``lost``. A
     sum that rounds nothing and meets no subnormal number loses nothing.
-    Theorem: proofs/Linear.v linear_ball, linear_kept; proofs/ExactProducts.v single_power_exact.
+    Theorem: proofs/Enclosures.v linear_encloses, linear_kept_encloses; proofs/Linear.v linear_ball.
     """
     own_term = b if isinstance(b, Ball) else exact(np.asarray(b))
     n, ax, absW, absb, rb = W.shape[-2], np.abs(x.m), np.abs(W), np.abs(own_term.m), own_term.r
@@ -181,6 +181,7 @@ def dot(x: Ball, y: Ball, A: Arithmetic, extra: int = 0) -> Ball:
     """Encloses x y [..., a, b] for balls [..., a, k] and [..., k, b]; sums of exact zeros are exactly 0.
 
     ``extra`` further roundings divide by a sum of weights, perhaps at the end: sums are up to k times as large.
+    Theorem: proofs/Averages.v dot_encloses; proofs/TwoBalls.v dot_ball, dot_zero.
     """
     k = x.m.shape[-1]
     ax, ay = np.abs(x.m), np.abs(y.m)

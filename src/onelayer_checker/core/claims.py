@@ -41,7 +41,10 @@ class Claim:
         return KINDS[self.type].read_target is not None
 
     def implies(self, other: Claim) -> bool:
-        """Whether the other claim is this one in real arithmetic: every arithmetic may round nothing at all."""
+        """Whether the other claim is this one in real arithmetic: every arithmetic may round nothing at all.
+
+        Theorem: proofs/Layers.v real_is_allowed, real_stack_is_allowed.
+        """
         return other == replace(self, arith="real")
 
     def __str__(self) -> str:

@@ -154,7 +154,7 @@ def _stored(judge: Judge, claim: Claim, samples: Samples) -> Verdict:
 
 
 def _answers(judge: Judge, claim: Claim, samples: Samples, first: int, last: int) -> Verdict:
-    """The same for some of the samples."""
+    """The same for some of the samples. Theorem: proofs/Judge.v judge_proved, judge_exact, judge_refuted."""
     data, readout, eps, worst, undecided = judge.data, judge.network.readout, claim.numbers["eps"], 0.0, ""
     step = max(1, 4 * BLOCK // readout.widest)
     for start in range(first, last, step):

@@ -33,7 +33,8 @@ class Layer:
     def apply(self, x: Ball, A: Arithmetic) -> Ball:
         """One product per group, its bias a term of the sum; a full matrix is one group.
 
-        Theorem: proofs/Linear.v linear_ball; proofs/ExactProducts.v exact_products_whole, exact_products_one.
+        Theorem: proofs/Enclosures.v linear_encloses; proofs/ExactProducts.v exact_products_whole,
+        exact_products_one.
         """
         W = self.weight.reshape(-1, *self.weight.shape[-2:])
         groups, inputs, outputs = W.shape
@@ -51,7 +52,7 @@ def run_stack(layers: tuple[Layer, ...], x: Ball, A: Arithmetic) -> Ball:
     """ReLU between the layers. Of a full layer and a block-diagonal one, a few blocks are evaluated at a time.
 
     What of these is exactly zero in every row of x adds nothing, not even a rounding, to the sums of a full layer.
-    Theorem: proofs/ExactSums.v zeros_add_nothing.
+    Theorem: proofs/Layers.v run_stack_sound, zeros_left_out.
     """
     first, *rest = layers
     if len(rest) < 2 or first.weight.ndim != 2 or rest[0].weight.ndim != 3:

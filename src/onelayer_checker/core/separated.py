@@ -12,7 +12,10 @@ from onelayer_checker.core.judge import Judge, Samples
 
 
 def _separated(judge: Judge, claim: Claim) -> Verdict:
-    """By coordinates that were computed for floating point, if they are near enough; else by exact ones."""
+    """By coordinates that were computed for floating point, if they are near enough; else by exact ones.
+
+    Theorem: proofs/Layers.v real_stack_is_allowed.
+    """
     for A in (FLOAT64, FLOAT32):
         if claim.arith == "real" and judge.has(A, claim.scope):
             verdict = _apart(judge, claim, judge.samples(A, claim.scope))
@@ -22,6 +25,7 @@ def _separated(judge: Judge, claim: Claim) -> Verdict:
 
 
 def _apart(judge: Judge, claim: Claim, samples: Samples) -> Verdict:
+    """Near whole numbers, or along the first coordinate. Theorem: proofs/Separated.v size_covers."""
     i, k, t = samples.i, samples.k, samples.t
     size = (np.abs(t.m) + t.r).max(axis=1) * UP
     if not (size <= claim.numbers["r"]).all():
@@ -34,7 +38,10 @@ def _apart(judge: Judge, claim: Claim, samples: Samples) -> Verdict:
 
 def _on_lattice(judge: Judge, claim: Claim, samples: Samples, size: float) -> Verdict | None:
     """Where every coordinate is near a whole number: those that are near others are at least 1 - 2 off apart, and
-    samples that are near the same ones must be of one class. None if that does not prove the claim."""
+    samples that are near the same ones must be of one class. None if that does not prove the claim.
+
+    Theorem: proofs/Separated.v near_a_whole_number, lattice_apart, neighbours_are_enough.
+    """
     t, nearest = samples.t, np.rint(samples.t.m)
     off = float((np.abs(t.m - nearest) + t.r).max()) * UP
     certain = (1 - 2 * off) / UP
@@ -53,7 +60,10 @@ def _on_lattice(judge: Judge, claim: Claim, samples: Samples, size: float) -> Ve
 
 
 def _packed(whole: Array) -> list[Array]:
-    """Columns of whole numbers, several in one where they fit: equal where the rows are, and nowhere else."""
+    """Columns of whole numbers, several in one where they fit: equal where the rows are, and nowhere else.
+
+    Theorem: proofs/Separated.v packed_tells_apart.
+    """
     steps = (whole - whole.min(axis=0)).astype(np.int64)
     found, room = [steps[:, 0]], int(steps[:, 0].max()) + 1
     for column in steps.T[1:]:
@@ -66,7 +76,10 @@ def _packed(whole: Array) -> list[Array]:
 
 
 def _along(judge: Judge, claim: Claim, samples: Samples, size: float) -> Verdict:
-    """Along the first coordinate, every sample is compared with those that come near it there."""
+    """Along the first coordinate, every sample is compared with those that come near it there.
+
+    Theorem: proofs/Separated.v along_sound.
+    """
     i, k, low, high, delta = samples.i, samples.k, samples.t.low, samples.t.high, claim.numbers["delta"]
     order = np.argsort(low[:, 0], kind="stable")
     reach = (high[order, 0] + delta) * UP  # coordinates are not negative: what begins beyond is delta apart

@@ -82,7 +82,7 @@ class Builder:
     def within(self, part: Part, start: int, stop: int) -> Part | None:
         """The part inside a block, its units counted from the block's first. The others meet weight zero there.
 
-        Theorem: proofs/ExactSums.v zeros_add_nothing.
+        Theorem: proofs/Layers.v zeros_left_out.
         """
         inside = (part.units >= start) & (part.units < stop)
         if not inside.any():
@@ -117,7 +117,7 @@ class Builder:
     def full(self, parts: list[Part], W: Array, b: Array, last: bool) -> list[Part]:
         """A full layer: sums that one part feeds, and sums that several do.
 
-        Theorem: proofs/ExactSums.v zeros_add_nothing.
+        Theorem: proofs/Layers.v zeros_left_out.
         """
         fed = np.array([(W[part.units] != 0).any(axis=0) for part in parts]).reshape(len(parts), len(b))
         out = self.constants(np.asarray(~fed.any(axis=0)), b, last)
@@ -147,7 +147,7 @@ class Builder:
     def constants(self, units: Array, b: Array, last: bool) -> list[Part]:
         """Units that nothing feeds: their bias, but that a subnormal one may be flushed.
 
-        Theorem: proofs/ExactSums.v zeros_add_nothing.
+        Theorem: proofs/Layers.v zeros_left_out.
         """
         at = np.flatnonzero(units & ((b > 0) | last))
         if not at.size:

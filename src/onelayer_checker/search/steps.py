@@ -30,7 +30,10 @@ def ends(t: Ball, columns: Array | int, A: Arithmetic) -> tuple[Array, Array]:
 
 
 def within_range(low: Array, high: Array, largest: float, units: int, A: Arithmetic) -> Array:
-    """Where no unit that reads a coordinate between low and high overflows; weights and biases are at most this."""
+    """Where no unit that reads a coordinate between low and high overflows; weights and biases are at most this.
+
+    Theorem: proofs/Range.v within_range_sound.
+    """
     widest = float(np.maximum(-low.min(initial=0.0), high.max(initial=0.0)))  # NaN where there is one
     if units * (widest + 2) * largest < A.big / 8:
         return np.ones(len(low), bool)
