@@ -13,7 +13,7 @@ from tests.checker import adversary_softmax
 from tests.checker.adversary_exact import Edges
 from tests.proofs.modules import MODULES, NAMES, run
 from tests.proofs.test_balls import encloses, pairs
-from tests.proofs.theorems import MODEL, Q, Sum, add_error, exact_sum, growth
+from tests.proofs.theorems import MODEL, Format, Q, Sum, add_error, exact_sum, growth, nearest
 
 ROUNDS = 60
 
@@ -158,3 +158,17 @@ def test_attention_is_enclosed(check, name) -> None:
 
 def test_exp_is_as_near_as_is_said() -> None:
     adversary_softmax.check_exp(MODULES.balls)
+
+
+def test_ones_add_up_exactly_only_up_to_the_limit() -> None:
+    """Theorem equal_weights, in a format of 6 bits: a loop that adds ones never gets beyond 64."""
+    balls, few = MODULES.balls, Format(6, -130)
+    A = balls.Arithmetic("six bits", float(few.u), 64.0, 2.0**-125, 2.0**126, 0.0, 3.0)
+    for n in (1, 5, 63, 64, 65, 70, 128, 300):
+        total = Q(0)
+        for _ in range(n):
+            total = min(nearest(few, total + 1))
+        for weight in nearest(few, 1 / total):
+            p = balls.softmax(balls.exact(np.zeros((1, n))), True, A)
+            assert p.r[0, 0] == np.inf or abs(weight - Q(p.m[0, 0])) <= Q(p.r[0, 0]), n
+        assert n > 64 or total == n

@@ -44,11 +44,15 @@ def check_linear(m, name: str) -> Counter:
     rng = np.random.default_rng([61, len(name)])
     A, edges, seen = m.balls.ARITHMETICS[name], Edges(name, rng), Counter()
     for turn in range(2 * ROUNDS):
-        n = int(rng.choice([1, 2, 3, 8]))
+        n = int(rng.choice([1, 2, 3, 12]))
         x, W, b = drawn(rng, edges, n)
-        if n == 8:
+        if n == 12:
             x = np.where(rng.random(x.shape) < 0.8, 0.0, x)
         ball = m.balls.Ball(x, np.where(x == 0, 0.0, spread(rng, x)) if turn % 2 else spread(rng, x))
+        if turn % 5 == 0:  # sums, or radii, around what may overflow
+            part = A.big / 2.0 ** int(rng.integers(-1, 6))
+            x, radius = (part * rng.choice([0, 1, -1], (2, n)) * rng.integers(0, 2) for _ in range(2))
+            ball, W = m.balls.Ball(x, np.abs(radius)), rng.choice([0.0, 1.0, -1.0, 0.5], (n, 2))
         own = m.balls.Ball(np.broadcast_to(b, (2, 2)).copy(), np.zeros((2, 2)))
         if rng.random() < 0.4:
             own = m.balls.Ball(own.m, spread(rng, own.m))
@@ -123,7 +127,33 @@ def check_add(m, name: str) -> Counter:
     return seen
 
 
+def check_unknown(m, name: str) -> Counter:
+    """What is infinite or NaN, or known up to an infinite radius, leaves nothing known that reads it."""
+    rng = np.random.default_rng([64, len(name)])
+    A, seen = m.balls.ARITHMETICS[name], Counter()
+    for _ in range(ROUNDS):
+        n = int(rng.integers(1, 8))
+        x, W, bad = rng.standard_normal((2, n)), rng.choice([0.0, 1.0, 0.5, 3.0], (n, 2)), int(rng.integers(n))
+        r = np.abs(rng.standard_normal((2, n))) * rng.integers(0, 2)
+        which, what = (x, [np.inf, -np.inf, np.nan]) if rng.random() < 0.5 else (r, [np.inf, np.nan])
+        which[0, bad] = rng.choice(what)
+        ball, b = m.balls.Ball(x, r), rng.choice([0.0, 1.0, 0.1], 2)
+        found = {
+            "linear": m.balls.linear(ball, W, b, A),
+            "layer": m.layers.Layer(W, b).apply(ball, A),
+            "dot": m.balls.dot(ball, m.balls.exact(W), A),
+        }
+        for function, y in found.items():
+            assert np.isinf(y.r[0]).all(), (function, x, r, W)
+            seen[function] += 1
+        assert np.isinf(m.balls.add(ball, m.balls.exact(0 * x), A).r[0, bad])
+        finite = m.balls.linear(m.balls.Ball(x[1:], r[1:]), W, b, A)
+        assert np.isfinite(finite.r).all()
+    return seen
+
+
 CHECKS = {
+    check_unknown: {"linear", "layer", "dot"},
     check_linear: {"exact", "ball", "unknown"},
     check_dot: {"exact", "ball", "unknown"},
     check_add: {"add", "add, exact", "relu", "relu, exact"},

@@ -245,7 +245,7 @@ def softmax(x: Ball, visible: Array | bool, A: Arithmetic) -> Ball:
 
     With L_k the total perturbation of the k-th exponent, sum_j p_j e^(L_j) lies within e^(+-E), where E = sum_j p_j
     (L_j + L_j^2) while all L_j <= 1 (e^x - 1 <= x + x^2); so log p_k moves by at most L_k + E plus roundings. Where
-    all logits of a row are known exactly, the largest have e^0 = 1; if all are, ones are added, without rounding.
+    all logits of a row are known exactly, the largest have e^0 = 1; up to 1/u such ones add up without rounding.
     """
     n, whole = x.m.shape[-1], np.all(visible)
     m, radius = (x.m, x.r) if whole else (np.where(visible, x.m, -np.inf), np.where(visible, x.r, 0.0))
@@ -258,7 +258,7 @@ def softmax(x: Ball, visible: Array | bool, A: Arithmetic) -> Ball:
     L = (t if whole else np.where(visible, t, 0.0)) * -(2 * U + 2 * A.roundings * A.u) + radius
     L += 4 * A.roundings * A.u * largest + (2 * EXP_U + A.exp_error)
     L *= UP  # the rounding of all that follows is relative to L or to E
-    if not largest.all():
+    if n <= A.whole and not largest.all():
         L[(t == 0) & (largest == 0)] = 0.0
     E = ((L + 1) * L * p).sum(axis=-1, keepdims=True) * (1 + 8 * n * U) * UP
     g = np.where(E > 0, 2 * gamma(n + 4, U) + gamma(2 * n + 8, A.u), 2 * gamma(4, U) + gamma(4, A.u)) * UP
