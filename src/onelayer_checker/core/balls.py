@@ -86,7 +86,7 @@ def gamma(k: Array | float, u: float) -> Array:
 
 
 def guarded(r: Array, size: Array, A: Arithmetic) -> Array:
-    """Infinite where a value, or a partial sum below ``size``, might overflow; and in place of NaN."""
+    """Infinite where a partial sum up to ``size`` might overflow. Theorem: proofs/Overflow.v guarded_finite."""
     if size.max() * UP < A.big and r.max() < np.inf:
         return r
     return np.where((size * UP < A.big) & (r < np.inf), r, np.inf)
@@ -167,8 +167,7 @@ def linear(x: Ball, W: Array, b: Ball | Array | float, A: Arithmetic) -> Ball:
 
 
 def live_terms(x: Ball, W: Array) -> Array:
-    """At most how many products of x W are not exact zeros: [1, out], or [T, out] where that is worth counting, of
-    wide rows that are mostly zeros, as one-hots are."""
+    """At most how many products of x W are not exact zeros: [1, out], or [T, out] for wide rows of mostly zeros."""
     used = W != 0
     if W.shape[-2] > 6:
         live = (x.m != 0) | (x.r != 0)
@@ -246,6 +245,7 @@ def softmax(x: Ball, visible: Array | bool, A: Arithmetic) -> Ball:
     With L_k the total perturbation of the k-th exponent, sum_j p_j e^(L_j) lies within e^(+-E), where E = sum_j p_j
     (L_j + L_j^2) while all L_j <= 1 (e^x - 1 <= x + x^2); so log p_k moves by at most L_k + E plus roundings. Where
     all logits of a row are known exactly, the largest have e^0 = 1; up to 1/u such ones add up without rounding.
+    Theorem: proofs/Softmax.v softmax_ball, argument_moves, equal_weights.
     """
     n, whole = x.m.shape[-1], np.all(visible)
     m, radius = (x.m, x.r) if whole else (np.where(visible, x.m, -np.inf), np.where(visible, x.r, 0.0))

@@ -126,7 +126,7 @@ def added(rows: list[tuple[Array, Array, bool]], x: Ball, W: Array, b: Array, A:
     A chosen row is a value and a size [T, o], and whether it is one term.
 
     It is exact where only one term is not 0, or where all are whole numbers whose sizes add up to less than 1/u.
-    Theorem: proofs/Lookups.v added_whole_exact, added_one_exact; proofs/DotError.v linear_error.
+    Theorem: proofs/Lookups.v added_whole_exact, added_one_exact; proofs/Searched.v added_encloses.
     """
     m, S = b + _products(x.m, W), np.abs(b) + _products(np.abs(x.m), np.abs(W))
     R = _products(x.r, np.abs(W))
