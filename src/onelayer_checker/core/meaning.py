@@ -23,7 +23,10 @@ Given = str | os.PathLike[str] | Sequence[Any]
 
 
 def refuse_empty(claims: Iterable[Claim], names: Names | None, data: Data) -> None:
-    """Refuse a bound on answers that a network which knows nothing of them would satisfy."""
+    """Refuse a bound on answers that a network which knows nothing of them would satisfy.
+
+    Of classes, a bound below 1/2 tells each from all others. Theorem: proofs/Judge.v classes_are_told_apart.
+    """
     answers = stored(data)
     classes = (answers == np.floor(answers)).all() if names is None else names.answers is not None
     for claim in claims:

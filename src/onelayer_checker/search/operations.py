@@ -146,7 +146,7 @@ class Gate:
     def live(self, token: Token, x: Ball, A: Arithmetic) -> Array:
         """For each token the columns [T, m] that may be on, or -1: whatever else is chosen, the others are off.
 
-        Theorem: proofs/Gates.v gate_closed, gate_closed_slack.
+        Theorem: proofs/Gates.v gate_closed, gate_closed_slack; proofs/Searched.v slack_covers.
         """
         pivots = [[r for r in self.sums.rows if r.by == by] for by in self.by]  # one choice may feed several rows
         keys = np.zeros(len(token.unknown), np.intp)
