@@ -160,18 +160,21 @@ def check_rows_of_steps(m, name: str) -> Counter:
     """RowSteps.decide: unit g is table[row, g] - slope t, of a coordinate that is not negative."""
     rng = np.random.default_rng([53, len(name)])
     A, f, seen = m.balls.ARITHMETICS[name], MODEL[name], Counter()
-    least = BITS[name][1]
-    for _ in range(2 * ROUNDS):
-        G, slope = int(rng.integers(1, 9)), 2.0 ** int(rng.choice([0, 1, -2, 40, -40, 99]))
+    _, least, most = BITS[name]
+    for turn in range(2 * ROUNDS):
+        G, slope = int(rng.integers(1, 9)), 2.0 ** int(rng.choice([0, 1, -2, 40, -40, 99, least + 1]))
         table = rng.integers(-4, 9, (3, G)) / float(rng.choice([1, 2, 3]))
-        table = table * 2.0 ** float(rng.choice([0, 0, 0, 30, -30, least + 3, least + 5, least]))
+        table = table * 2.0 ** float(rng.choice([0, 0, 0, 30, -30, least + 3, least + 5, least, most - 4]))
         table = np.sort(finite(name, table), axis=1)
         row = rng.integers(0, 3, 12)
         one = np.array([[[-slope] * G]]).reshape(1, G, 1)
         balls = [coordinates(rng, m, name, one, table[r][:, None], count=1) for r in row]
         t = m.balls.Ball(*(np.abs(np.concatenate([getattr(x, part) for x in balls])) for part in "mr"))
+        if turn % 5 == 0:  # far away
+            t = m.balls.Ball(np.full_like(t.m, 2.0 ** int(most - rng.integers(2, 12))), 0 * t.r)
         steps = m.steps.RowSteps.of(0, slope, table)
         found = steps.decide(t, row, A).tolist()
+        assert (steps.decide(t, np.full(12, -1), A) < 0).all(), "no row was chosen"
         for k, j in enumerate(found):
             low, high = ends(t, k)
             reads = readings(f, max(low[0], Q(0)), high[0])  # after ReLU
