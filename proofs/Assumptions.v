@@ -2,7 +2,8 @@
     theorem is missing here. *)
 
 From Onelayer Require Arithmetic ExactSums ExactProducts Cells Thresholds Search Steps Families Rounding
-  DotError Linear Radius Sums Enclosures Lookups Gates Answers Layers Judge Separated Range Searched Examples.
+  DotError Linear Radius Sums Enclosures TwoBalls Averages Overflow Lookups Gates Answers Layers Judge Separated
+  Range Searched Examples.
 
 Definition theorems := (
   @Arithmetic.sums_le,
@@ -88,6 +89,17 @@ Definition theorems := (
   @Enclosures.inflate_low,
   @Enclosures.linear_encloses,
   @Enclosures.linear_kept_encloses,
+  @TwoBalls.dot_ball,
+  @TwoBalls.alike_ball,
+  @TwoBalls.dot_zero,
+  @Averages.dot_encloses,
+  @Averages.weighed_alike_encloses,
+  @Overflow.no_overflow,
+  @Overflow.linear_guarded,
+  @Overflow.guarded_finite,
+  @Overflow.accepted,
+  @Overflow.below_infinity,
+  @Overflow.nan_fails,
   @Lookups.one_hot_row,
   @Lookups.staircase_row,
   @Lookups.table_row,
@@ -130,48 +142,3 @@ Definition theorems := (
   @Examples.slope_has_to_be_a_power).
 
 Print Assumptions theorems.
-
-(** Errors. *)
-
-From Onelayer Require Rounding DotError Linear Radius Sums Enclosures TwoBalls Averages Overflow.
-
-Definition errors := (
-  @Rounding.rnd_error,
-  @Rounding.operation_error,
-  @DotError.any_order_error,
-  @DotError.dots_count,
-  @DotError.gamma_sound,
-  @DotError.linear_error,
-  @DotError.one_term_kept,
-  @DotError.dots_sums,
-  @DotError.loop_evaluated,
-  @Linear.linear_ball,
-  @Linear.linear_kept,
-  @Linear.residual_stream,
-  @Radius.up_covers,
-  @Radius.radius_low,
-  @Radius.covered,
-  @Radius.gamma_computed,
-  @Sums.add_error,
-  @Sums.add_encloses,
-  @Sums.add_kept,
-  @Sums.relu_encloses,
-  @Sums.low_high,
-  @Sums.around_between,
-  @Sums.around_encloses,
-  @Enclosures.inflate_low,
-  @Enclosures.linear_encloses,
-  @Enclosures.linear_kept_encloses,
-  @TwoBalls.dot_ball,
-  @TwoBalls.alike_ball,
-  @TwoBalls.dot_zero,
-  @Averages.dot_encloses,
-  @Averages.weighed_alike_encloses,
-  @Overflow.no_overflow,
-  @Overflow.linear_guarded,
-  @Overflow.guarded_finite,
-  @Overflow.accepted,
-  @Overflow.below_infinity,
-  @Overflow.nan_fails).
-
-Print Assumptions errors.
