@@ -2,8 +2,8 @@
     theorem is missing here. *)
 
 From Onelayer Require Arithmetic ExactSums ExactProducts Cells Thresholds Search Steps Families Rounding
-  DotError Linear Radius Sums Enclosures TwoBalls Averages Overflow Lookups Gates Answers Layers Judge Separated
-  Range Searched Examples.
+  DotError Linear Radius Sums Enclosures TwoBalls Averages Overflow Softmax Exp Lookups Gates Answers Layers
+  Judge Separated Range Searched Examples.
 
 Definition theorems := (
   @Arithmetic.sums_le,
@@ -100,6 +100,17 @@ Definition theorems := (
   @Overflow.accepted,
   @Overflow.below_infinity,
   @Overflow.nan_fails,
+  @Softmax.exp_quadratic,
+  @Softmax.softmax_moves,
+  @Softmax.weight_ball,
+  @Softmax.logarithm_of_error,
+  @Softmax.softmax_ball,
+  @Softmax.argument_moves,
+  @Softmax.equal_weights,
+  @Exp.taylor_error,
+  @Exp.ln2_split,
+  @Exp.reduction,
+  @Exp.exp_nonpositive_error,
   @Lookups.one_hot_row,
   @Lookups.staircase_row,
   @Lookups.table_row,

@@ -317,6 +317,17 @@ Qed.
 Lemma U_normal : NORMAL <= U.
 Proof. now apply bpow_le. Qed.
 
+Lemma U_numeric : U <= / 1000000000000000 /\ 1000 * least <= U.
+Proof.
+  assert (E : U = / 9007199254740992) by reflexivity. split; [rewrite E; apply Rinv_le_contravar; lra|].
+  unfold least, U. apply Rle_trans with (bpow radix2 10 * bpow radix2 (-1074)).
+  - apply Rmult_le_compat_r; [apply bpow_ge_0|simpl; lra].
+  - rewrite <- bpow_plus. now apply bpow_le.
+Qed.
+
+Lemma U_eq : U = bpow radix2 (-53).
+Proof. reflexivity. Qed.
+
 Lemma number_U : number binary64 U.
 Proof. now apply number_bpow. Qed.
 
