@@ -55,7 +55,8 @@ def line(rng, name: str, rising: bool) -> tuple[np.ndarray, np.ndarray]:
         at = min(axis, c - 1) if rng.random() < 0.97 else 0
         W[at, k, 0], b[k, 0] = -weight, edges[k] * scale * weight
         if not rising:
-            W[at, k, 1], b[k, 1] = weight, -edges[k + 1] * scale * weight
+            steeper = float(rng.choice([1, 1, 0.25, 8]))  # ends may lie in another order than beginnings
+            W[at, k, 1], b[k, 1] = weight * steeper, -edges[k + 1] * scale * weight * steeper
             if rng.random() < 0.5:
                 b[k, 0] += float(rng.choice([1, 2, 0.5]))
     if steep:

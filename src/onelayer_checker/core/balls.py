@@ -224,7 +224,7 @@ EXP_U = 8 * U
 
 
 def exp_nonpositive(t: Array) -> Array:
-    """exp(t) for t <= 0 with relative error at most 8 u for t >= -700, and 0 below (off by less than 2^-1009)."""
+    """exp(t) for t <= 0, off by at most 8 u of it; 0 below -700. Theorem: proofs/Exp.v exp_nonpositive_error."""
     x = np.maximum(t, -700.0)
     k = np.rint(x * INVERSE_LN2)
     x -= k * LN2_HIGH
