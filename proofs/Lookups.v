@@ -337,3 +337,48 @@ Proof.
 Qed.
 
 End Added.
+
+(** The checker's own sum is exact there, too: looked-up values stand for their rows, and midpoints for inputs.
+    For: search/parts.py added and _is_exact (one). *)
+Theorem added_one_midpoint (rows : list row) (is : list input) (b m : R) :
+  (forall r, In r rows -> right r /\ (row_size r = 0 \/ solid binary64 (row_value r))) ->
+  (forall i, In i is -> in_ball i /\ number binary64 (m_of i)) ->
+  (b = 0 \/ solid binary64 b) ->
+  (forall i, In i is -> live i -> used i -> point i /\ power (w_of i) /\
+     normal binary64 (m_of i) /\ normal binary64 (w_of i) /\ normal binary64 (m_of i * w_of i)) ->
+  (list_sum (map row_count rows) + terms is b <= 1)%nat ->
+  sums binary64 (leaf binary64) (checker_terms rows is b) m -> m = sum value (network_terms rows is b).
+Proof.
+  intros Rr B Sb N C Hm.
+  pose (looked := map (fun r => Row (row_value r) (Rabs (row_value r)) [Bias (row_value r)]) rows).
+  pose (mids := map (fun i => Input (m_of i) (m_of i) (r_of i) (w_of i)) is).
+  assert (P : forall i, In i is -> used i -> point i).
+  { intros i I U. destruct (Req_EM_T (r_of i) 0) as [Z|Z]; [exact Z|]. now apply (N i I (or_introl Z) U). }
+  assert (E : checker_terms rows is b = network_terms looked mids b).
+  { unfold checker_terms, network_terms, at_midpoints, actual, looked, mids. rewrite map_map. simpl. f_equal.
+    clear. induction rows; simpl; congruence. }
+  assert (V : sum value (network_terms rows is b) = sum value (checker_terms rows is b)).
+  { unfold network_terms, checker_terms. rewrite !sum_app, sum_map. simpl.
+    destruct (rows_sum rows (fun r I => proj1 (Rr r I))) as [-> _]. f_equal.
+    apply same_sum; [intros i I; now apply B|exact P]. }
+  rewrite V, E. rewrite E in Hm. apply (added_one_exact binary64 looked mids b m); trivial.
+  - intros r I. apply in_map_iff in I. destruct I as (q & <- & I). destruct (Rr q I) as [Q S].
+    cbn [row_size row_value].
+    assert (So : solid binary64 (row_value q)).
+    { destruct S as [S|S]; [|exact S]. pose proof (row_size_value q Q) as L. rewrite S in L.
+      replace (row_value q) with 0; [apply solid_0|]. revert L.
+      unfold Rabs. destruct (Rcase_abs (row_value q)); lra. }
+    split; [split; [simpl; ring|split; [simpl; ring|intros W t [<-|[]]; exact W]]|]. right.
+    split; [|exact So]. split; [simpl; destruct (Req_EM_T (row_value q) 0); lia|].
+    intros _ t [<-|[]]. split; [exact So|]. intros v. now apply reads_solid.
+  - intros i I. apply in_map_iff in I. destruct I as (q & <- & I). destruct (B q I) as [Bq Fq]. split; [|exact Fq].
+    unfold in_ball in *. simpl. rewrite Rminus_eq_0, Rabs_R0. pose proof (Rabs_pos (x_of q - m_of q)). lra.
+  - intros i I. apply in_map_iff in I. destruct I as (q & <- & I). exact (N q I).
+  - apply Nat.le_trans with (2 := C). apply Nat.add_le_mono.
+    + unfold looked. rewrite map_map. clear - Rr. induction rows as [|r rows IH]; [apply le_n|]. cbn [map].
+      specialize (IH (fun r I => Rr r (or_intror I))). simpl list_sum in *. apply Nat.add_le_mono; [|exact IH].
+      destruct (Rr r (or_introl eq_refl)) as [Q _]. pose proof (row_size_value r Q) as L. unfold row_count. simpl.
+      destruct (Req_EM_T (row_size r) 0) as [Z|Z]; destruct (Req_EM_T (Rabs (row_value r)) 0) as [Y|Y]; try lia.
+      pose proof (Rabs_pos (row_value r)). lra.
+    + unfold terms, mids. rewrite map_map. apply le_n.
+Qed.

@@ -111,6 +111,27 @@ Proof.
   intros H x [<-|I]; [exact E|now apply IH].
 Qed.
 
+(** In a sorted row, counting the entries that are at most a key, one by one, gives what searchsorted gives.
+    For: search/steps.py Steps.decide (few steps). *)
+Theorem count_is_first_count (l : list R) (key : R) :
+  (forall i j, (i <= j < length l)%nat -> nth i l 0 <= nth j l 0) ->
+  first_count (fun i => nth i l 0 <= key) (length l) (count (fun x => if Rle_dec x key then true else false) l).
+Proof.
+  unfold count. induction l as [|a l IH]; intros S; [repeat split; simpl; intros; lia|].
+  assert (S' : forall i j, (i <= j < length l)%nat -> nth i l 0 <= nth j l 0).
+  { intros i j I. apply (S (Datatypes.S i) (Datatypes.S j)). simpl. lia. }
+  destruct (IH S') as (L & A & B). simpl. destruct (Rle_dec a key) as [K|K]; simpl.
+  - repeat split; [lia| |]; intros [|i] I; try lia; [exact K|apply A; lia|apply B; lia].
+  - replace (filter _ l) with (@nil R).
+    + repeat split; simpl; intros; try lia. assert (M := S 0%nat i ltac:(simpl; lia)). simpl in M.
+      destruct i as [|i]; lra.
+    + symmetry. clear - S K. assert (H : forall x, In x l -> a <= x).
+      { intros x I. apply (In_nth _ _ 0) in I. destruct I as (i & I & <-).
+        apply (S 0%nat (Datatypes.S i)). simpl. lia. }
+      clear S. induction l as [|b l IH]; [reflexivity|]. simpl. pose proof (H b (or_introl eq_refl)).
+      destruct (Rle_dec b key); [lra|]. apply IH. intros x I. apply H. now right.
+Qed.
+
 (** Steps have edges [on] and [off], in one order; the checker sorts the edges where steps are off by
     themselves. If as many steps are on for certain (their edge is at most [low]) as have an edge [off] below
     [high], and the steps that are on come first and are never off for certain, too, then all others are off for
