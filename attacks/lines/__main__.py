@@ -18,11 +18,9 @@ from pathlib import Path
 
 from attacks.lines import aims, argued
 from attacks.lines.mutations import Mutant, mutants
-from attacks.lines.workshop import PACKAGE, Stages, Workshop
+from attacks.lines.workshop import PACKAGE, Workshop
 
 COLUMNS = ("mutants", "failed", "out of time", *argued.EFFECTS, "survived", "not run")
-
-ENOUGH = 60.0  # CPU seconds for the tests of a mutant, where nobody measured what they take
 
 
 @dataclass
@@ -54,17 +52,19 @@ class Tally:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="attacks.lines", description=__doc__)
     parser.add_argument("--ring", choices=aims.RINGS, action="append", help="only modules of this ring")
-    parser.add_argument("--module", help="only this module: exactness, or core/exactness")
+    parser.add_argument("--module", action="append", help="only this module: exactness, or core/exactness")
     parser.add_argument("--jobs", type=int, default=1, help="mutants at a time")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start no mutant later than this")
     parser.add_argument("--sample", type=int, help="only so many mutants, chosen by their hash")
     parser.add_argument("--matching", default="", help="only mutants whose old or new line contains this")
-    parser.add_argument("--tests", action="append", metavar="PATH", help="these tests, one path after the other")
+    parser.add_argument("--tests", action="append", metavar="PATH", help="these tests instead of the aimed ones")
     parser.add_argument("--again", type=Path, help="only survivors, and what was not run, in this file of --json")
     parser.add_argument("--no-baseline", action="store_true", help="the tests pass on the checker as it is")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
     given = parser.parse_args()
-    listed = [m for ring in given.ring or [None] for m in aims.modules(ring, given.module)]
+    listed = [
+        m for ring in given.ring or [None] for name in given.module or [None] for m in aims.modules(ring, name)
+    ]
     made = {module: mutants(module, (PACKAGE / f"{module}.py").read_text()) for module in listed}
     every = [mutant for found in made.values() for mutant in found]
     chosen = [mutant for mutant in every if given.matching in mutant.old or given.matching in mutant.new]
@@ -76,8 +76,7 @@ def main() -> None:
         chosen = sorted(chosen, key=_hash)[: given.sample]
     arguments = argued.read()
     start = time.monotonic()
-    stages = None if given.tests is None else [[path] for path in given.tests]
-    tally = attack(chosen, arguments, given.jobs, start + given.seconds, given.no_baseline, stages)
+    tally = attack(chosen, arguments, given.jobs, start + given.seconds, given.no_baseline, given.tests)
     forgotten = argued.stale(arguments, every)
     if given.tests is not None:
         tally.noticed = []  # an argument says that no aimed test notices
@@ -93,23 +92,19 @@ def attack(
     jobs: int = 1,
     end: float = float("inf"),
     no_baseline: bool = False,
-    stages: Stages | None = None,
+    tests: Sequence[str] | None = None,
 ) -> Tally:
-    """Run the tests aimed at each mutant's module, or those of ``stages``, until one fails."""
+    """Run the tests aimed at each mutant's module, or these ``tests``, until one fails."""
     tally = Tally()
     with Workshop(jobs) as workshop:
         for module in dict.fromkeys(mutant.module for mutant in chosen):
             own = [mutant for mutant in chosen if mutant.module == module]
-            left, aimed = set(range(len(own))), stages or aims.AIMS[module]
-            if time.monotonic() < end:
-                seconds = ENOUGH if no_baseline else 5 + 5 * workshop.baseline(module, aimed)
-                go_on = lambda: time.monotonic() < end  # noqa: E731
-                runs = workshop.run(module, [m.source for m in own], aimed, seconds, go_on=go_on)
-                for index, outcome in runs:
-                    left.discard(index)
-                    tally.add(own[index], outcome.result, arguments.get(own[index].key), outcome.test)
-            for index in sorted(left):
-                tally.add(own[index], "not run", None, "")
+            left = dict(enumerate(own))
+            for index, outcome in workshop.run(own, tests or aims.AIMS[module], not no_baseline, end):
+                mutant = left.pop(index)
+                tally.add(mutant, outcome.result, arguments.get(mutant.key), outcome.test)
+            for mutant in left.values():
+                tally.add(mutant, "not run", None, "")
     return tally
 
 

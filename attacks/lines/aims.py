@@ -1,36 +1,43 @@
-"""Which tests are aimed at which module of the checker: stages, the cheapest first."""
+"""Which tests are aimed at which module of the checker: files, the cheapest first."""
 
 from __future__ import annotations
 
-from attacks.lines.workshop import PACKAGE, Stages
+from attacks.lines.workshop import PACKAGE
 
 RINGS = ("core", "search", "functions", "arb")
-T = "tests/checker"
-CELLS, SEARCH, MODELS = f"{T}/test_steps_and_cells.py", f"{T}/test_search.py", f"{T}/test_search_of_models.py"
-AIMS: dict[str, Stages] = {
-    "core/averages": [[f"{T}/test_averages.py"]],
-    "core/balls": [[f"{T}/test_balls.py"], [f"{T}/test_kernel.py::test_the_kernel_encloses"]],
-    "core/claims": [[f"{T}/test_claims.py"]],
-    "core/classes": [[f"{T}/test_classes.py"]],
-    "core/exactness": [[f"{T}/test_exact_sums.py", f"{T}/test_whole_numbers.py"]],
-    "core/files": [[f"{T}/test_files.py"]],
-    "core/given": [[f"{T}/test_given.py"], [f"{T}/test_meanings.py"]],
-    "core/graph": [[f"{T}/test_graph.py"]],
-    "core/judge": [[f"{T}/test_judge.py", f"{T}/test_claims.py"]],
-    "core/layers": [[f"{T}/test_layers.py"]],
-    "core/meaning": [[f"{T}/test_given.py"], [f"{T}/test_meanings.py"]],
-    "core/names": [[f"{T}/test_given.py"], [f"{T}/test_meanings.py"]],
-    "core/processes": [[f"{T}/test_processes.py"]],
-    "core/samples": [[f"{T}/test_samples.py"]],
-    "core/separated": [[f"{T}/test_separated.py", f"{T}/test_claims.py"]],
-    "core/texts": [[f"{T}/test_given.py"], [f"{T}/test_meanings.py"]],
-    "search/builder": [[SEARCH], [MODELS]],
-    "search/cells": [[CELLS], [MODELS]],
-    "search/operations": [[SEARCH], [MODELS]],
-    "search/parts": [[f"{T}/test_parts.py"], [SEARCH], [MODELS]],
-    "search/plan": [[SEARCH], [MODELS]],
-    "search/stack": [[SEARCH], [MODELS]],
-    "search/steps": [[CELLS], [MODELS]],
+
+
+def _tests(*names: str) -> list[str]:
+    return [f"tests/checker/test_{name.replace('::', '.py::', 1)}{'' if '::' in name else '.py'}" for name in names]
+
+
+SEARCH = _tests("search_units", "search", "search_of_models")
+DATA = _tests("given", "meanings")
+AIMS: dict[str, list[str]] = {
+    "core/averages": _tests("averages"),
+    "core/balls": _tests("balls", "kernel::test_the_kernel_encloses"),
+    "core/budget": _tests("budget"),
+    "core/claims": _tests("claims"),
+    "core/classes": _tests("classes"),
+    "core/exactness": _tests("exact_sums", "whole_numbers"),
+    "core/files": _tests("files"),
+    "core/given": DATA,
+    "core/graph": _tests("graph"),
+    "core/judge": _tests("judge", "claims"),
+    "core/layers": _tests("layers"),
+    "core/meaning": DATA,
+    "core/names": DATA,
+    "core/processes": _tests("processes"),
+    "core/samples": _tests("samples"),
+    "core/separated": _tests("separated", "claims"),
+    "core/texts": DATA,
+    "search/builder": SEARCH,
+    "search/cells": _tests("steps_and_cells", "search_of_models"),
+    "search/operations": SEARCH,
+    "search/parts": _tests("parts") + SEARCH,
+    "search/plan": SEARCH,
+    "search/stack": SEARCH,
+    "search/steps": _tests("steps_and_cells", "search_of_models"),
 }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 Edit = tuple[int, int, str]  # from byte, to byte, new text
@@ -31,6 +31,7 @@ class Mutant:
     module: str  # "core/layers"
     where: str  # the function or class
     line: int
+    statement: range  # its lines, or those of its head; one of them runs before the change matters
     kind: str
     old: str  # the first line that differs
     new: str
@@ -193,7 +194,7 @@ def mutants(module: str, text: str) -> list[Mutant]:
     for top in ast.parse(text).body:
         start, stop = source.span(top)
         seen = {ast.dump(ast.parse(source.bytes[start:stop]))}
-        for node, where in _walk(ast.Module([top], []), "module", frozenset()):
+        for node, where in _walk(ast.Module([top], []), Place("module", frozenset(), range(0))):
             for kind, change in TABLE.items():
                 for a, z, new in change(node, source):
                     if kind == "statement deleted" and _binds_first(node, where):
@@ -201,31 +202,43 @@ def mutants(module: str, text: str) -> list[Mutant]:
                     tree = ast.dump(ast.parse(source.bytes[start:a] + new.encode() + source.bytes[z:stop]))
                     if tree not in seen:
                         seen.add(tree)
-                        made = _mutant(module, where.name, kind, source, (a, z, new))
+                        made = _mutant(module, where, kind, source, (a, z, new))
                         found[made.source] = made
     return list(found.values())
 
 
 @dataclass(frozen=True)
 class Place:
-    """The function or class a node is in, and the names that are bound there more than once."""
+    """The function or class a node is in, the names that are bound there more than once, and its statement."""
 
     name: str
     rebound: frozenset[str]
+    statement: range
 
 
-def _walk(node: ast.AST, name: str, rebound: frozenset[str]) -> Iterator[tuple[ast.AST, Place]]:
+def _walk(node: ast.AST, outer: Place) -> Iterator[tuple[ast.AST, Place]]:
     """Nodes that may be altered, with their place."""
     for child in _children(node):
         if isinstance(child, (ast.Import, ast.ImportFrom, ast.JoinedStr)) or _only_says(child):
             continue
-        inner, again = name, rebound
+        place = outer
         if isinstance(child, (ast.FunctionDef, ast.ClassDef)):
-            inner = child.name if name == "module" else f"{name}.{child.name}"
-            again = _bound_twice(child) if isinstance(child, ast.FunctionDef) else frozenset()
-        yield child, Place(inner, again)
+            name = child.name if outer.name == "module" else f"{outer.name}.{child.name}"
+            place = Place(
+                name, _bound_twice(child) if isinstance(child, ast.FunctionDef) else frozenset(), range(0)
+            )
+        if isinstance(child, ast.stmt):
+            place = replace(place, statement=_head(child))
+        yield child, place
         if not isinstance(child, ast.Raise):  # what it says is a message
-            yield from _walk(child, inner, again)
+            yield from _walk(child, place)
+
+
+def _head(statement: ast.stmt) -> range:
+    """The lines of a statement, without those of other statements inside it."""
+    inside = [part.lineno for part in ast.walk(statement) if isinstance(part, ast.stmt) and part is not statement]
+    assert statement.end_lineno is not None
+    return range(statement.lineno, max(min(inside, default=statement.end_lineno + 1), statement.lineno + 1))
 
 
 def _children(node: ast.AST) -> Iterator[ast.AST]:
@@ -265,11 +278,11 @@ def _binds_first(node: ast.AST, where: Place) -> bool:
     return not stored and not names & where.rebound
 
 
-def _mutant(module: str, where: str, kind: str, source: Source, edit: Edit) -> Mutant:
+def _mutant(module: str, where: Place, kind: str, source: Source, edit: Edit) -> Mutant:
     start, stop, new = edit
     content, line = source.bytes, source.bytes.count(b"\n", 0, edit[0])
     first, last = content.rfind(b"\n", 0, start) + 1, content.find(b"\n", stop)
     before, after = content[first:last], content[first:start] + new.encode() + content[stop:last]
     old, changed = (" ".join(part.strip() for part in text.decode().splitlines()) for text in (before, after))
     mutated = content[:start] + new.encode() + content[stop:]
-    return Mutant(module, where, line + 1, kind, old, changed, mutated.decode())
+    return Mutant(module, where.name, line + 1, where.statement, kind, old, changed, mutated.decode())

@@ -1,30 +1,38 @@
-"""Runs tests against a changed copy of the checker, each time in a fork of a process that has NumPy and pytest.
+"""Runs tests against mutants of a module of the checker, each in a fork of a process that has collected the tests.
 
 The package that is installed is never touched: a temporary copy stands before it on the path, of this process and
-of those it starts. A fork that uses more CPU time than it is given is ended, and counts as noticed.
+of those it starts. In a fork the function that differs is replaced (`swap.py`); a mutant of what runs at import is
+imported in a fork that has only NumPy and pytest. Tests that do not reach the line are left out, and those that
+noticed other mutants of the same function come first. A fork that uses more CPU time than it is given is ended,
+and counts as noticed.
 """
 
 from __future__ import annotations
 
+import ctypes
+import json
 import os
-import resource
+import selectors
 import shutil
 import signal
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from types import CodeType, FunctionType, TracebackType
 
-ROOT = Path(__file__).parents[2]
+from attacks.lines import swap
+from attacks.lines.mutations import Mutant
+from attacks.lines.session import COLLECTED, INI, ROOT, Measured, Session, allow_seconds
+
 PACKAGE = ROOT / "src" / "onelayer_checker"
-MEMORY = 6 << 30  # bytes of address space
-#: As in pyproject.toml, without the plugins: loading them would take longer than the tests.
-INI = "[pytest]\nfilterwarnings = error\nmarkers = slow: minutes rather than seconds\n"
-Stages = Sequence[Sequence[str]]
+PATIENCE = 600.0  # seconds on the clock: it sleeps, or waits for a file
+NOTICED, BROKEN = 1, 70  # exit codes of a fork
+PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True)
@@ -36,19 +44,6 @@ class Outcome:
     cpu: float
 
 
-class Failures:
-    """A plugin of pytest that remembers the first test, or file, that failed."""
-
-    def __init__(self) -> None:
-        self.first = ""
-
-    def _note(self, report: Any) -> None:
-        if report.failed and not self.first:
-            self.first = report.nodeid
-
-    pytest_runtest_logreport = pytest_collectreport = _note
-
-
 class Workshop:
     """A temporary copy of the checker for each of a number of jobs."""
 
@@ -57,92 +52,146 @@ class Workshop:
 
     def __enter__(self) -> Workshop:
         self.folder = Path(tempfile.mkdtemp(prefix="lines-"))
-        (self.folder / "pytest.ini").write_text(INI)
         for job in range(self.jobs):
             shutil.copytree(PACKAGE, self.folder / str(job) / PACKAGE.name)
+            (self.folder / str(job) / "pytest.ini").write_text(INI)
         _prepare()
         return self
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         shutil.rmtree(self.folder)
 
-    def baseline(self, module: str, stages: Stages) -> float:
-        """CPU seconds that the tests take on the checker as it is; they must pass."""
-        text = (PACKAGE / f"{module}.py").read_text()
-        (outcome,) = (found for _, found in self.run(module, [text], stages, seconds=600, keep_bytecode=True))
-        if outcome.result != "passed":
-            raise SystemExit(f"the tests of {module} do not pass as it is: {outcome.result} {outcome.test}")
-        return outcome.cpu
-
     def run(
-        self,
-        module: str,
-        sources: Sequence[str],
-        stages: Stages,
-        seconds: float,
-        keep_bytecode: bool = False,
-        go_on: Callable[[], bool] = lambda: True,
+        self, mutants: Sequence[Mutant], tests: Sequence[str], measure: bool = True, end: float = float("inf")
     ) -> Iterator[tuple[int, Outcome]]:
-        """The outcome for each source of the module, with its index, as they come."""
-        free, running, at = list(range(self.jobs)), {}, 0
-        while at < len(sources) or running:
-            while free and at < len(sources) and go_on():
-                job = free.pop()
-                pid, pipe = self._start(job, module, sources[at], stages, seconds, keep_bytecode)
-                running[pid] = (job, at, pipe, time.monotonic() + 10 * seconds)
-                at += 1
-            if not running:
-                return
-            pid = next(iter(running))
-            job, index, pipe, deadline = running.pop(pid)
-            outcome = _wait(pid, pipe, deadline)
-            self._restore(job, module)
-            free.append(job)
-            yield index, outcome
-
-    def _start(
-        self, job: int, module: str, source: str, stages: Stages, seconds: float, keep_bytecode: bool
-    ) -> tuple[int, int]:
-        folder = self.folder / str(job)
-        path = folder / PACKAGE.name / f"{module}.py"
-        path.write_text(source)
-        for stale in (path.parent / "__pycache__").glob(f"{path.stem}.*"):
-            stale.unlink()
-        readable, writable = os.pipe()
-        pid = os.fork()
-        if pid:
+        """The outcome for each mutant of one module, with its index, as they come; none begins after ``end``."""
+        waiting, workers = selectors.DefaultSelector(), []
+        for job in range(min(self.jobs, len(mutants))):
+            readable, writable = os.pipe()
+            own = {index: mutant for index, mutant in enumerate(mutants) if index % self.jobs == job}
+            worker = Worker(self.folder / str(job), own, tests, measure, end, writable)
+            workers.append(_fork(worker.work))
             os.close(writable)
-            return pid, readable
-        try:  # in the fork: nothing may return from here
-            os.close(readable)
-            os.setpgid(0, 0)
-            _limit(seconds)
-            sys.dont_write_bytecode = not keep_bytecode
-            self._test(folder, stages, writable)
-        finally:
-            os._exit(70)
+            waiting.register(os.fdopen(readable), selectors.EVENT_READ)
+        while waiting.get_map():
+            for key, _ in waiting.select():
+                line = key.fileobj.readline()  # type: ignore[union-attr]
+                if line:
+                    index, outcome = json.loads(line)
+                    yield index, Outcome(**outcome)
+                else:
+                    waiting.unregister(key.fileobj)
+                    key.fileobj.close()  # type: ignore[union-attr]
+        for pid in workers:
+            if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]):
+                raise SystemExit("a job ended early: see above")
 
-    def _test(self, folder: Path, stages: Stages, writable: int) -> None:
-        import pytest
 
-        silence = os.open(os.devnull, os.O_RDWR)
-        for stream in (0, 1, 2):
-            os.dup2(silence, stream)
-        sys.path.insert(0, str(folder))
-        os.environ["PYTHONPATH"] = str(folder)
-        options = ["-x", "-q", "-c", str(self.folder / "pytest.ini"), "--rootdir", str(ROOT), "--tb=no"]
-        options += ["--assert=plain"]  # to say how two long lists differ may take minutes
-        options += ["-p", "no:cacheprovider", "--basetemp", str(folder / "scratch")]
-        for stage in stages:
-            failures = Failures()
-            code = int(pytest.main([*options, *stage], plugins=[failures]))
-            if code:
-                os.write(writable, f"{code} {failures.first}".encode())
-                os._exit(1 if failures.first else 71)
-        os._exit(0)
+@dataclass
+class Worker:
+    """Runs the tests against some mutants of one module, one after another, and writes outcomes into a pipe."""
 
-    def _restore(self, job: int, module: str) -> None:
-        shutil.copy2(PACKAGE / f"{module}.py", self.folder / str(job) / PACKAGE.name / f"{module}.py")
+    folder: Path
+    mutants: dict[int, Mutant]
+    tests: Sequence[str]
+    measure: bool
+    end: float
+    pipe: int
+    measured: dict[str, Measured] = field(default_factory=dict)
+    killers: dict[str, list[str]] = field(default_factory=dict)  # by function: the last test that noticed first
+
+    def work(self) -> None:
+        module = next(iter(self.mutants.values())).module
+        self.path = self.folder / PACKAGE.name / f"{module}.py"
+        self.before, self.said = self.path.read_text(), self.folder / "said.json"
+        self.test = self.folder / "test.txt"
+        if self.measure:
+            self._in_session(self._measure)
+            found = json.loads(self.said.read_text())
+            if isinstance(found, str):
+                raise SystemExit(f"the tests of {module} do not pass as it is: {found}")
+            self.measured = {name: Measured(**what) for name, what in found.items()}
+        self._in_session(self._swap_all)
+        for index in json.loads(self.said.read_text()):
+            if time.monotonic() < self.end:
+                self._attack(index, partial(self._import, self.mutants[index]))
+        self.path.write_text(self.before)
+
+    def _in_session(self, body: Callable[[Session], None]) -> None:
+        """Do something in a fork that has collected the tests, of the checker as it is."""
+        self._write(self.before)
+        self.said.unlink(missing_ok=True)
+
+        def start() -> None:
+            session = Session(body)
+            code = session.start(self.folder, self.tests)
+            if session.failed or not session.items:
+                self.said.write_text(json.dumps(session.failed or f"pytest ended with {code}"))
+
+        _wait(_fork(start), float("inf"))
+
+    def _measure(self, session: Session) -> None:
+        found = session.measure(str(self.path))
+        self.said.write_text(json.dumps({name: asdict(what) for name, what in found.items()}))
+
+    def _swap_all(self, session: Session) -> None:
+        """Run the mutants whose function can be replaced; those that are left are written down."""
+        there, left = swap.functions(str(self.path)), []
+        for index, mutant in self.mutants.items():
+            if time.monotonic() >= self.end:
+                break
+            function = swap.changed(self.before, mutant.source)
+            if function is None or function[0] not in there:
+                left.append(index)
+                continue
+            self._write(mutant.source)  # for processes that a test starts
+            self._attack(index, partial(self._swap, session, mutant, function[1], there[function[0]]))
+        self.said.write_text(json.dumps(left))
+
+    def _swap(self, session: Session, mutant: Mutant, code: CodeType, old: list[FunctionType]) -> None:
+        swap.put(code, old)
+        self._finish(session.run(self._order(mutant, session.names), self._allowed()))
+
+    def _import(self, mutant: Mutant) -> None:
+        """Run the tests on a mutant that is imported, as the checker is."""
+        self._write(mutant.source)
+        session = Session(lambda own: self._finish(own.run(self._order(mutant, own.names), self._allowed())))
+        allow_seconds(COLLECTED)
+        code = session.start(self.folder, self.tests)
+        self._finish(session.failed or ("" if code == 0 else f"pytest ended with {code}"))
+
+    def _order(self, mutant: Mutant, names: list[str]) -> list[str]:
+        """The tests that reach a mutant: those that noticed one of the same function, and then the cheapest."""
+        reach = [
+            name for name in names if name not in self.measured or self.measured[name].reaches(mutant.statement)
+        ]
+        if self.measured:
+            reach.sort(key=lambda name: self.measured[name].cpu)
+        first = [name for name in self.killers.get(mutant.where, ()) if name in reach]
+        return first + [name for name in reach if name not in first]
+
+    def _allowed(self) -> dict[str, float]:
+        return {name: 2 + 5 * what.cpu for name, what in self.measured.items()}
+
+    def _attack(self, index: int, attack: Callable[[], None]) -> None:
+        self.test.write_text("")
+        outcome = _outcome(*_wait(_fork(attack, own_group=True), time.monotonic() + PATIENCE), self.test)
+        if outcome.test:
+            known = self.killers.setdefault(self.mutants[index].where, [])
+            self.killers[self.mutants[index].where] = [
+                outcome.test,
+                *(name for name in known if name != outcome.test),
+            ]
+        os.write(self.pipe, f"{json.dumps([index, asdict(outcome)])}\n".encode())
+
+    def _finish(self, failed: str) -> None:
+        self.test.write_text(failed)
+        os._exit(NOTICED if failed else 0)
+
+    def _write(self, source: str) -> None:
+        self.path.write_text(source)
+        for stale in (self.path.parent / "__pycache__").glob(f"{self.path.stem}.*"):
+            stale.unlink()
 
 
 def _prepare() -> None:
@@ -151,11 +200,9 @@ def _prepare() -> None:
     sys.path.insert(0, str(ROOT))
     os.environ |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "OPENBLAS_NUM_THREADS": "1", "CI": "1"}
     import argparse  # noqa: F401
-    import json  # noqa: F401
 
     import hypothesis  # noqa: F401
     import numpy.testing  # noqa: F401
-    import pytest  # noqa: F401
 
     import attacks.counterexamples
     import attacks.forgeries  # noqa: F401
@@ -163,30 +210,43 @@ def _prepare() -> None:
     assert not any(name.split(".")[0] in ("onelayer", "onelayer_checker") for name in sys.modules)
 
 
-def _limit(seconds: float) -> None:
-    whole = int(seconds) + 1
-    resource.setrlimit(resource.RLIMIT_CPU, (whole, whole + 1))
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+def _fork(do: Callable[[], None], own_group: bool = False) -> int:
+    pid = os.fork()
+    if pid:
+        return pid
+    code = BROKEN
+    try:  # in the fork: nothing may return from here
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # nobody is left behind
+        if own_group:
+            os.setpgid(0, 0)
+        do()
+        code = 0
+    except SystemExit as end:
+        print(end, file=sys.stderr)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
 
 
-def _wait(pid: int, pipe: int, deadline: float) -> Outcome:
+def _wait(pid: int, deadline: float) -> tuple[int, float]:
+    """The exit code of a fork, and its CPU seconds; it is ended where it takes too long on the clock."""
     while True:
         ended, status, usage = os.wait4(pid, os.WNOHANG)
         if ended:
-            break
-        if time.monotonic() > deadline:  # it sleeps, or waits for a file
+            return os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime
+        if time.monotonic() > deadline:
             os.killpg(pid, signal.SIGKILL)
-            _, status, usage = os.wait4(pid, 0)
-            break
+            deadline = float("inf")
         time.sleep(0.002)
-    said = os.read(pipe, 4000).decode()
-    os.close(pipe)
-    cpu = usage.ru_utime + usage.ru_stime
-    code = os.waitstatus_to_exitcode(status)
+
+
+def _outcome(code: int, cpu: float, said: Path) -> Outcome:
     if -code in (signal.SIGXCPU, signal.SIGKILL):
         return Outcome("out of time", "", cpu)
     if code < 0:
         return Outcome("failed", f"died of signal {-code}", cpu)
-    if code > 1:
-        raise RuntimeError(f"the tests could not be run: exit code {code}, {said}")
-    return Outcome("failed" if code else "passed", said.partition(" ")[2], cpu)
+    if code > NOTICED:
+        raise RuntimeError(f"the tests could not be run: exit code {code}, {said.read_text()}")
+    return Outcome("failed" if code else "passed", said.read_text(), cpu)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import onelayer_checker  # noqa: F401  (adds the claims about functions)
+import onelayer_checker.front  # noqa: F401  (adds the claims about functions)
 from onelayer_checker.core.balls import ARITHMETICS
 from onelayer_checker.core.claims import KINDS, Claim, Verdict
 from onelayer_checker.core.files import Malformed

@@ -85,26 +85,34 @@ def test_operators_are_found_between_brackets_and_across_lines() -> None:
 
 
 PROGRAM = """
+from dataclasses import replace
+from attacks.lines.mutations import mutants
 from attacks.lines.workshop import PACKAGE, Workshop
 
 own = (PACKAGE / "core/classes.py").read_text()
+some = mutants("core/classes", own)[0]
 sources = [own, "while True: pass", "raise ValueError", own.replace("result &= k == l", "pass"), own]
+sources += [own.replace("n = data", "while True: n = data"), own + "\\nX = 1"]
+changed = [replace(some, source=source, statement=range(0)) for source in sources]
+tests = ["tests/checker/test_classes.py"]
 with Workshop(2) as workshop:
-    stages = [["tests/checker/test_classes.py::test_nobody_is_in_no_class"], ["tests/checker/test_classes.py"]]
-    found = dict(workshop.run("core/classes", sources, stages, seconds=3))
-for index in range(len(sources)):
-    print(found[index].result, found[index].test)
+    found = dict(workshop.run(changed, tests))
+    unmeasured = dict(workshop.run(changed[:1] + changed[3:4], tests, measure=False))
+for outcome in (*(found[index] for index in range(len(sources))), unmeasured[0], unmeasured[1]):
+    print(outcome.result, outcome.test)
 """
 
 
 def test_what_passes_what_fails_and_what_never_ends() -> None:
     before = (PACKAGE / "core/classes.py").read_text()
     done = subprocess.run([sys.executable, "-c", PROGRAM], cwd=ROOT, capture_output=True, text=True, check=True)
-    first, forever, broken, changed, last = (line.strip() for line in done.stdout.splitlines())
-    assert first == last == "passed"
-    assert forever == "out of time"
+    found = [line.strip() for line in done.stdout.splitlines()]
+    same, forever, broken, changed, again, endless, imported, first, second = found
+    assert same == again == imported == first == "passed"
+    assert forever == endless == "out of time"
     assert broken == "failed tests/checker/test_classes.py"
-    assert changed.startswith("failed tests/checker/test_classes.py::test_it_is_the_definition")
+    assert changed.startswith("failed tests/checker/test_classes.py::test_")
+    assert second.startswith("failed tests/checker/test_classes.py::test_it_is_the_definition")
     assert (PACKAGE / "core/classes.py").read_text() == before
 
 
