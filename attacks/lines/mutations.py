@@ -253,11 +253,13 @@ def _children(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _only_says(node: ast.AST) -> bool:
-    """A docstring, the list of public names, or an import for type checkers."""
+    """A docstring, the list of public names, the name of a type, or an import for type checkers."""
     if isinstance(node, ast.Expr):
         return isinstance(node.value, ast.Constant)
     if isinstance(node, ast.Assign):
-        return isinstance(node.targets[0], ast.Name) and node.targets[0].id == "__all__"
+        name = node.targets[0].id if isinstance(node.targets[0], ast.Name) else ""
+        union = isinstance(node.value, ast.BinOp) and isinstance(node.value.op, ast.BitOr)
+        return name == "__all__" or (name.istitle() and (union or isinstance(node.value, ast.Subscript)))
     return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
 
 

@@ -20,7 +20,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import CodeType, FunctionType, TracebackType
@@ -155,18 +155,18 @@ class Worker:
     def _import(self, mutant: Mutant) -> None:
         """Run the tests on a mutant that is imported, as the checker is."""
         self._write(mutant.source)
-        session = Session(lambda own: self._finish(own.run(self._order(mutant, own.names), self._allowed())))
+        whole = replace(mutant, statement=range(0))  # whoever imports the module runs it
+        session = Session(lambda own: self._finish(own.run(self._order(whole, own.names), self._allowed())))
         allow_seconds(COLLECTED)
         code = session.start(self.folder, self.tests)
-        self._finish(session.failed or ("" if code == 0 else f"pytest ended with {code}"))
+        if not session.failed:
+            raise RuntimeError(f"pytest ended with {code}")
+        self._finish(session.failed)
 
     def _order(self, mutant: Mutant, names: list[str]) -> list[str]:
         """The tests that reach a mutant: those that noticed one of the same function, and then the cheapest."""
-        reach = [
-            name for name in names if name not in self.measured or self.measured[name].reaches(mutant.statement)
-        ]
-        if self.measured:
-            reach.sort(key=lambda name: self.measured[name].cpu)
+        known = {name: self.measured.get(name, Measured(0.0, None)) for name in names}
+        reach = sorted((n for n in names if known[n].reaches(mutant.statement)), key=lambda n: known[n].cpu)
         first = [name for name in self.killers.get(mutant.where, ()) if name in reach]
         return first + [name for name in reach if name not in first]
 

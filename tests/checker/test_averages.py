@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from onelayer_checker.core.averages import Totals, weighed_alike
-from onelayer_checker.core.balls import ARITHMETICS, Ball, dot, softmax
+from onelayer_checker.core.balls import ARITHMETICS, FLOAT32, Ball, dot, exact, softmax
 
 parametrize = pytest.mark.parametrize("A", ARITHMETICS.values(), ids=ARITHMETICS)
 
@@ -52,3 +52,47 @@ def test_zeros_are_exact_and_what_overflows_is_unknown(A) -> None:
     y = Ball(np.ones((1, 4, 1)), np.full((1, 4, 1), np.inf))
     with np.errstate(all="ignore"):
         assert np.isinf(weighed_alike(weights(4, A)[:, :1], Totals.of(y), 4, A, extra=4).r).all()
+
+
+@parametrize
+@pytest.mark.parametrize("k", [2, 64])
+def test_its_radius_is_that_of_a_product_of_equal_weights(A, k) -> None:
+    """To the last bit, where sums of two powers of two are exact: of points, of balls, of what may be flushed, and
+    beside numbers that are so large that flushing costs more."""
+    faint, most, large = max(A.tiny, 2.0**-1022), A.big / (4 * k * k), 2.0**40
+    for (m, r), points, radii in (
+        ((0.25, 0), [1, -2], [0, 0]),
+        ((-0.25, 0), [0, 1], [2.0**-20, 0.25]),
+        ((0.25, 0), [0, 0], [2.0**-20, 0]),
+        ((0, 0.25), [1, 2], [0, 0]),
+        ((0, 0.25), [0, 0], [1, 4]),
+        ((0.5, 0), [faint, 0.5], [0, 0]),
+        ((0.5, 0), [faint, large], [0, 0]),
+        ((0.5, 0), [faint, 0], [0, large]),
+        ((large, 0), [faint, faint], [0, 0]),
+        ((0, large), [faint, faint], [0, 0]),
+        ((-large, large / 8), [faint, 0], [0, 0]),
+        ((0.5, 0), [most, 1], [0, 0]),
+        ((1, 0), [most / 2, 1], [0, 0]),
+        ((1, 0), [most, 1], [0, 0]),
+        ((0.5, 0.5), [1, 0], [0, most]),
+        ((0.5, 0), [1, 1], [0, np.inf]),
+        ((0, np.inf), [1, 1], [0, 0]),
+        ((np.inf, 0), [0, 0], [0, 0]),
+    ):
+        y = Ball(*(np.tile(np.array(part, float), (1, k, 1)) for part in (points, radii)))
+        x = Ball(np.full((1, 1, k), m, float), np.full((1, 1, k), r, float))
+        with np.errstate(all="ignore"):
+            one, all_ = weighed_alike(x[0, :, :1], Totals.of(y), k, A, 4), dot(x, y, A, 4)
+        exactly = k == 2 and not any(radii)
+        np.testing.assert_allclose(one.r, all_.r[0], rtol=0 if exactly else 2.0**-47, atol=0, equal_nan=False)
+
+
+@parametrize
+def test_of_too_many_tokens_nothing_is_known(A) -> None:
+    """So many that the error of their roundings means nothing, not even of zeros that are not certain."""
+    p, y = exact(np.full((1, 1), 0.5)), Ball(np.zeros((1, 2, 1)), np.full((1, 2, 1), 0.25))
+    for many, known in ((1 << 20, True), (1 << 22, A is not FLOAT32)):
+        with np.errstate(invalid="ignore"):
+            found = weighed_alike(p, Totals.of(y), many, A, 4).r[0, 0]
+        assert (found < 1) if known else (found == np.inf)

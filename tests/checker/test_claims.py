@@ -127,3 +127,22 @@ def test_numbers_keep_all_their_bits() -> None:
 def test_a_verdict_has_no_truth_value() -> None:
     with pytest.raises(TypeError, match="compare its outcome"):
         bool(Verdict("refuted", "", 0.0))
+
+
+def test_a_claim_implies_the_same_in_real_arithmetic_and_nothing_else() -> None:
+    claim = Claim("memorizes", "float32", "token", {"eps": 1.0})
+    assert claim.implies(Claim("memorizes", "real", "token", {"eps": 1.0})) is True
+    for other in (
+        claim,
+        Claim("memorizes", "float64", "token", {"eps": 1.0}),
+        Claim("memorizes", "real", "sequence", {"eps": 1.0}),
+        Claim("memorizes", "real", "token", {"eps": 2.0}),
+        Claim("memorizes", "real", "token", {"eps": 0.5}),
+        Claim("rejects", "real", "token", {"eps": 1.0}),
+        Claim("memorizes", "real", "token", {"eps": 1.0}, "a target"),
+    ):
+        assert claim.implies(other) is False
+
+
+def test_a_verdict_has_no_size_unless_one_is_given() -> None:
+    assert Verdict("proved", "", 1.0).size == 0

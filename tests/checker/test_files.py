@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import signal
 
 import numpy as np
 import pytest
 
 from attacks.bundle import pack
 from onelayer_checker.core import files
-from onelayer_checker.core.files import Malformed, fields, parse_safetensors, read_folder, real, strict_json
+from onelayer_checker.core.files import Malformed, fields, parse_safetensors, read_folder, real, shown, strict_json
+from tests.checker.counted import counted
 
 MODEL, DATA, NAMES, CERTIFICATE = "model.safetensors", "data.safetensors", "names.json", "certificate.json"
 
@@ -396,7 +399,71 @@ def test_names_have_at_most_64_mebibytes(tmp_path, monkeypatch) -> None:
 def test_a_file_that_is_missing_is_said_to_be(tmp_path, name: str) -> None:
     path = written(tmp_path, folder())
     (path / name).unlink()
-    assert name in refused("missing", read_folder, path)
+    why = refused("missing", read_folder, path)
+    assert why == f"missing: there is no {name}" + (": nothing was proved of this folder" * (name == CERTIFICATE))
+
+
+@pytest.mark.parametrize("name", [MODEL, CERTIFICATE])
+def test_a_file_is_a_regular_file(tmp_path, name: str) -> None:
+    """A pipe is not waited for, and what may never end is not read."""
+    path = written(tmp_path, folder())
+
+    def waited(*_) -> None:
+        raise TimeoutError
+
+    signal.signal(signal.SIGALRM, waited)
+    signal.alarm(10)
+    for make in (os.mkfifo, lambda place: place.symlink_to("/dev/zero")):
+        (path / name).unlink()
+        make(path / name)
+        assert refused("kind", read_folder, path) == f"kind: {name} is not a regular file"
+    signal.alarm(0)
+    (path / name).unlink()
+    (path / name).mkdir()
+    assert refused("kind", read_folder, path) == f"kind: {name} is a directory"
+
+
+def test_a_file_that_cannot_be_opened_is_missing(tmp_path) -> None:
+    path = written(tmp_path, folder())
+    (path / MODEL).unlink()
+    (path / MODEL).symlink_to(path / MODEL)
+    assert refused("missing", read_folder, path).startswith(f"missing: {MODEL} cannot be read (Too many")
+
+
+def test_a_file_has_the_size_that_it_had_when_it_was_opened(tmp_path) -> None:
+    """Files that the system makes up have no size until they are read."""
+    path = written(tmp_path, folder())
+    (path / CERTIFICATE).unlink()
+    (path / CERTIFICATE).symlink_to("/proc/version")
+    assert "had 0 bytes when it was opened" in refused("size", read_folder, path)
+
+
+def test_what_is_read_is_counted_before_it_is_read(tmp_path) -> None:
+    """Weights three times: as they are, and as numbers of float64."""
+    for source in (folder(), written(tmp_path, folder())):
+        with counted() as lines:
+            read_folder(source)
+        sizes = {name: len(content) for name, content in folder().items()}
+        assert lines == [
+            (f"reading {name}", 0, 0, (3 if name == MODEL else 1) * sizes[name])
+            for name in (CERTIFICATE, MODEL, DATA, NAMES)
+        ]
+
+
+def test_what_a_folder_says_is_cut_and_has_no_control_characters() -> None:
+    assert shown("a\x1bü") == "'a\\x1b\\xfc'"
+    assert shown("x" * 78) == f"'{'x' * 78}'"
+    assert shown("x" * 79) == f"'{'x' * 79}..."
+    assert shown("x" * 78, 79) == f"'{'x' * 78}..."
+    long = {f"{i:03}": 1 for i in range(100)}
+    listed = refused("fields", fields, long, {"a"}, "it").partition(", has ")[2]
+    assert listed == f"{sorted(long)}"[:200] + "..."
+
+
+def test_a_header_has_at_most_1000_tensors() -> None:
+    parse_safetensors(pack({f"{i}": np.zeros(1) for i in range(1000)}), "it")
+    why = refused("safetensors", parse_safetensors, pack({f"{i}": np.zeros(1) for i in range(1001)}), "it")
+    assert why == "safetensors: it has 1001 tensors, more than 1000"
 
 
 def test_a_certificate_has_at_most_a_mebibyte(tmp_path) -> None:

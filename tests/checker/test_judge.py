@@ -15,6 +15,7 @@ from onelayer_checker.core.claims import Claim
 from onelayer_checker.core.files import Malformed
 from onelayer_checker.core.judge import Disagreement, Judge
 from onelayer_checker.core.samples import Data
+from tests.checker.counted import counted
 
 
 class Readout:
@@ -338,6 +339,33 @@ def test_ways_that_contradict_each_other_before_attention_are_refused() -> None:
     few.feedforward.contradicted = [2]
     with pytest.raises(Disagreement, match="sequence 1, token 0"):
         Judge(few, data(np.zeros(6), n=2)).judge(claim(eps=0.5))
+
+
+def test_ways_are_not_compared_where_nobody_asks() -> None:
+    d = data([1, 2])
+    judge = Judge(Network(column([1, 2]), disagrees=[0]), d, compare=False)
+    assert judge.judge(claim()).outcome == "proved"
+    with pytest.raises(Disagreement):
+        Judge(Network(column([1, 2]), disagrees=[0]), d).judge(claim())
+
+
+def test_coordinates_and_answers_are_counted_before_they_are_computed(monkeypatch) -> None:
+    asked = []
+    monkeypatch.setattr(judging, "spend_on_coordinates", lambda *given: asked.append(given))
+    network, d = Network(np.zeros((4, 3, 2))), data(np.zeros((12, 2)), n=3)
+    judge = Judge(network, d)
+    with counted() as lines:
+        judge.judge(claim(arith="float32"))
+    assert [(net, id(tokens), A.name, last) for net, tokens, A, last in asked] == [
+        (network, id(d.tokens), "float32", False)
+    ]
+    assert lines == [("12 answers", 12 * (1.0 + 40 * 2), 0, 0)]
+    judge.samples(FLOAT64, "last")
+    assert asked[1][2:] == (FLOAT64, True)
+
+
+def test_one_process_judges_unless_more_are_asked_for() -> None:
+    assert Judge(Network(column([1])), data([1])).jobs == 1
 
 
 class Before(Readout):

@@ -217,3 +217,20 @@ def test_the_widest_layer_says_what_a_row_needs() -> None:
     wide, narrow = Layer(np.zeros((2, 7)), np.zeros(7)), Layer(np.zeros((7, 3)), np.zeros(3))
     assert Stack((wide, narrow)).widest == 7
     assert Stack(()).widest == 1
+
+
+def test_the_effort_of_a_stack_is_counted_from_its_shapes() -> None:
+    stack = Stack((Layer(np.zeros((3, 4)), np.zeros(4)), Layer(np.zeros((2, 2, 5)), np.zeros(10))))
+    assert stack.effort(REAL) == pytest.approx(0.6 * (12 + 20) + 60 * (4 + 10), rel=1e-12)
+    assert Stack(()).effort(REAL) == 0
+
+
+@pytest.mark.parametrize("A", EVERY, ids=ARITHMETICS)
+def test_blocks_may_follow_two_full_layers(A) -> None:
+    rng = np.random.default_rng(11)
+    stack = [random_layer(rng, *shape) for shape in ((2, 3), (3, 4), (2, 2, 2), (4, 1))]
+    for size in (3, 4):
+        layers_, x = tuple(stack[:size]), exact(np.round(8 * rng.standard_normal((4, 2))) / 8)
+        y = run_stack(layers_, x, A)
+        for row in range(4):
+            assert inside(through(list(layers_), [Fraction(v) for v in x.m[row].tolist()]), y, row)

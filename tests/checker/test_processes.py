@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import signal
 
 import numpy as np
 import pytest
@@ -35,8 +37,15 @@ def test_what_goes_wrong_in_a_process_goes_wrong_here() -> None:
 
     with pytest.raises(ValueError, match="at 4"):
         side_by_side(2, 4, 4, fail, lambda _: None)
+
+    def waited(*_) -> None:
+        raise TimeoutError
+
+    signal.signal(signal.SIGALRM, waited)
+    signal.alarm(20)  # an answer that never comes is not waited for
     with pytest.raises(Lost, match="--jobs 1"):
         side_by_side(2, 4, 4, lambda *_: os._exit(1), lambda _: None)
+    signal.alarm(0)
 
 
 @pytest.mark.usefixtures("everything_in_processes")
@@ -54,3 +63,40 @@ def test_the_same_verdicts(tmp_path, wrong) -> None:
     one, two = (check(folder, jobs=jobs) for jobs in (1, 3))
     assert one.result == two.result == ("NOT VERIFIED" if wrong else "VERIFIED")
     assert [j.verdict for j in one.claims] == [j.verdict for j in two.claims]
+
+
+def who(jobs: int, count: int, tokens: int) -> list[tuple[int, int, int]]:
+    """Which process looked at which part."""
+    return side_by_side(jobs, count, tokens, lambda a, b: (os.getpid(), a, b), lambda _: None)
+
+
+def test_processes_are_started_where_there_are_tokens_enough() -> None:
+    assert who(2, 10, 2**15 - 1) == who(1, 10, 2**15) == [(os.getpid(), 0, 10)]
+    assert who(2, 1, 2**15) == [(os.getpid(), 0, 1)]
+    for jobs, parts in (
+        (2, [(0, 5), (5, 10)]),
+        (3, [(0, 3), (3, 6), (6, 10)]),
+        (99, [(k, k + 1) for k in range(10)]),
+    ):
+        found = who(jobs, 10, 2**15)
+        assert [(a, b) for _, a, b in found] == parts
+        assert len({pid for pid, *_ in found} | {os.getpid()}) == len(parts) + 1
+
+
+def test_where_nothing_can_be_forked_one_process_does_it(monkeypatch) -> None:
+    monkeypatch.setattr(multiprocessing, "get_all_start_methods", lambda: ["spawn"])
+    assert who(2, 10, 2**15) == [(os.getpid(), 0, 10)]
+
+
+@pytest.mark.usefixtures("everything_in_processes")
+def test_what_is_done_is_told() -> None:
+    told: list[int] = []
+    side_by_side(3, 10, 10, lambda *_: None, told.append)
+    assert told == [3, 6, 10]
+
+
+@pytest.mark.usefixtures("everything_in_processes")
+def test_no_process_is_left_behind() -> None:
+    side_by_side(2, 4, 4, lambda *_: None, lambda _: None)
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)

@@ -6,20 +6,25 @@ from fractions import Fraction
 from itertools import combinations, product
 
 import numpy as np
+import pytest
 
-from onelayer_checker.core.balls import FLOAT32
+from onelayer_checker.core.balls import FLOAT32, REAL, UP
 from onelayer_checker.core.judge import Judge
 from onelayer_checker.core.separated import _packed
+from tests.checker.counted import counted
 from tests.checker.test_judge import Network, claim, column, data
 
 
-def separated(m, radius=0.0, /, *, tokens=None, **numbers):
+def judging(m, radius=0.0, tokens=None) -> Judge:
     """Of coordinates [N], [N, c] or [N, n, c]; without tokens, all sequences are different."""
     m = np.asarray(m, float)
     m = m if m.ndim == 3 else m.reshape(len(m), 1, -1)
     tokens = np.arange(len(m)).reshape(-1, 1) if tokens is None else np.asarray(tokens)
-    judge = Judge(Network(m, radius), data(np.zeros(tokens.size), tokens=tokens))
-    return judge.judge(claim("separated", **numbers))
+    return Judge(Network(m, radius), data(np.zeros(tokens.size), tokens=tokens))
+
+
+def separated(m, radius=0.0, /, *, tokens=None, **numbers):
+    return judging(m, radius, tokens).judge(claim("separated", **numbers))
 
 
 def test_samples_are_apart_in_some_coordinate() -> None:
@@ -207,3 +212,53 @@ def test_rounding_does_not_hide_what_is_missing() -> None:
     assert separated([0, 1], r, r=9.0, delta=2.0**-19 + 2.0**-42).outcome == "undecided"
     assert separated([2.0**-55, 1], r, r=9.0, delta=2.0**-19 - 2.0**-58).outcome == "undecided"
     assert 6 <= separated([0.25, 6], 0.0, r=9.0, delta=0.9).size < 6.001
+
+
+@pytest.mark.parametrize(
+    "spans",
+    [
+        (4, 1 << 32, 1 << 32),
+        (1, 4, 1 << 32, 1 << 32),
+        (1, 1, 4, 1 << 32, 1 << 32),
+        (1 << 30, 1 << 24, 1 << 24),
+        (1 << 40, 1 << 40, 1 << 10),
+        (1 << 40, 1 << 40, 1 << 10, 1 << 40, 1 << 10),
+        (2, 1 << 31, 1 << 31),
+        (1 << 31, 1 << 31, 2),
+    ],
+)
+def test_two_samples_at_one_place_are_found_with_another_between_them(spans) -> None:
+    """Numbers that together are more than a word holds: were a part of them lost, the other would be in the way."""
+    most = [span - 1 for span in spans]
+    for at, span in enumerate(spans):
+        for k in range(span.bit_length() - 1):
+            other = [0] * len(spans)
+            other[at] = 1 << k
+            m = [[0] * len(spans), other, [0] * len(spans), most]
+            assert separated(m, r=2.0**51, delta=0.5).outcome == "undecided", (spans, other)
+            assert separated(m, tokens=[[7], [8], [7], [9]], r=2.0**51, delta=0.5).outcome == "proved"
+
+
+def test_pairs_that_are_near_along_the_first_coordinate_are_counted_before_they_are_compared() -> None:
+    def lines(m, tokens=None, **numbers):
+        judge = judging(m, tokens=tokens)
+        judge.samples(REAL, "token")  # before it is counted
+        with counted() as found:
+            judge.judge(claim("separated", r=9.0, **numbers))
+        return found
+
+    def pairs(count: int, samples: int):
+        what = f"{count} pairs of samples, near in their first coordinate,"
+        return [(what, 100 * count, 40 * samples, 0), ("comparing equal samples", 0, 0, 0)]
+
+    assert lines([0.5, 1.0, 1.5, 3.5], delta=0.499)[:2] == pairs(0, 4)
+    assert lines([0.5, 1.0, 1.5, 3.5], delta=0.501)[0] == pairs(2, 4)[0]
+    assert lines([[1.5, 3], [3.5, 1], [0.5, 2], [1.0, 4]], delta=0.75)[:2] == pairs(2, 4)
+    reach = (np.nextafter(0.5, 1) + 0.5) * UP  # what begins here is just near enough to be counted
+    at = np.nextafter(reach, 2)
+    assert lines([0.5, float(at)], delta=0.5)[0] == pairs(1, 2)[0]
+    assert lines([0.5, float(np.nextafter(at, 2))], delta=0.5)[0] == pairs(0, 2)[0]
+    three = lines([0.5, 0.5, 0.5], tokens=[[1], [1], [1]], delta=0.5)
+    assert three[0] == pairs(3, 3)[0]
+    assert three[1:] == [("comparing equal samples", 2e4 * k, 0, 0) for k in (2, 1)]
+    assert lines([1, 1, 2, 1], tokens=[[1], [1], [2], [1]], delta=0.5) == [("comparing equal samples", 4e4, 0, 0)]
