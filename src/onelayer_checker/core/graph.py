@@ -188,8 +188,6 @@ class Stream:
         T = self.network.tensors
         names = (f"attention.{x}" for x in ("W_Q", "W_K", "b_Q", "b_K"))
         widest = max(float(np.abs(T[name]).max()) for name in names if name in T)
-        if widest == 0:
-            return True
         largest = float((np.abs(self.h.m) + self.h.r).max()) + 1
         return bool(16 * self.h.m.shape[2] * largest * widest < self.A.big)
 
@@ -271,7 +269,7 @@ def _check_shapes(T: dict[str, Array], layers: dict[str, list[Layer]]) -> None:
     lifted = None if source is None else source.shape[1]
     for name, axes in (("bias", 1), ("positions", 2)):
         array = T.get(f"embedding.{name}")
-        if array is not None and (lifted is None or array.ndim != axes or array.shape[-1] != lifted):
+        if array is not None and (array.ndim != axes or array.shape[-1] != lifted):
             raise Malformed("graph", f"embedding.{name} does not fit the embedding")
     before = _check_stack("feedforward", layers["feedforward"], lifted)
     if before not in (None, w):

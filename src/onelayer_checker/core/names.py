@@ -86,7 +86,7 @@ def _key(value: Any, kind: bool = True) -> str:
     if isinstance(value, tuple | list):
         return f"({','.join(_key(part, kind) for part in value)})"
     if isinstance(value, float | int):
-        number = int(value) if value == value // 1 and not (kind and isinstance(value, float)) else value + 0
+        number = int(value) if value == value // 1 else value
         return f"{type(value).__name__ if kind else ''} {number!r}"
     return repr(value) if isinstance(value, str | None) else type(value).__name__
 
