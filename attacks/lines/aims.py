@@ -15,7 +15,7 @@ SEARCH = _tests("search_units", "search", "search_of_models")
 DATA = _tests("given", "meanings")
 AIMS: dict[str, list[str]] = {
     "core/averages": _tests("averages"),
-    "core/balls": _tests("balls", "kernel::test_the_kernel_encloses"),
+    "core/balls": _tests("balls", "radii", "kernel::test_the_kernel_encloses"),
     "core/budget": _tests("budget"),
     "core/claims": _tests("claims"),
     "core/classes": _tests("classes"),
@@ -25,12 +25,12 @@ AIMS: dict[str, list[str]] = {
     "core/graph": _tests("streams", "graph"),
     "core/judge": _tests("judge", "claims"),
     "core/layers": _tests("layers"),
-    "core/meaning": DATA,
+    "core/meaning": _tests("bounds"),
     "core/names": _tests("names", "meanings"),
     "core/processes": _tests("processes"),
     "core/samples": _tests("samples"),
     "core/separated": _tests("separated", "claims"),
-    "core/texts": DATA,
+    "core/texts": _tests("texts"),
     "search/builder": SEARCH,
     "search/cells": _tests("steps_and_cells", "search_of_models"),
     "search/operations": SEARCH,

@@ -18,8 +18,6 @@ from onelayer.data.tokens import ByteTokens
 from onelayer.data.windows import read_windows
 from onelayer.ledger import Constant, Ledger
 from onelayer_checker import check
-from onelayer_checker.core.samples import Data
-from onelayer_checker.core.texts import compare_text, numbered
 
 
 def test_byte_pairs_are_certified_as_the_bytes_they_stand_for(tmp_path) -> None:
@@ -177,59 +175,6 @@ def test_zero_is_zero_and_copies_may_have_two_answers(tmp_path) -> None:
     folder = save(tmp_path / "m", model, data=(X, Y), tolerance=0.1)
     assert check(folder, data=(-X[[2, 1, 0]] * [[[1]], [[-1]], [[1]]], Y[[2, 1, 0]])).result == "VERIFIED"
     assert check(folder, data=(X, Y + 2**-40)).result == "NOT VERIFIED"
-
-
-def test_sequences_that_are_no_windows_of_one_text_are_not_compared_with_one() -> None:
-    """Each part of the form is needed: what has another form is undecided, and nothing is looked up in it."""
-    pieces, stream = (b"a", b"b", b""), np.array([2, 2, 0, 1, 0])  # the text abaa, windows of 2
-    windows = np.lib.stride_tricks.sliding_window_view(stream, 2)
-    answers = np.array([[1.0, 0.0], [0.0, 1.0]])
-    data = Data(windows, np.full(4, 2), answers, np.array([0, 1, 0, 0]))
-    dtype = np.dtype(np.float32)
-    assert compare_text(b"abaa", pieces, data, dtype).outcome == "proved"
-    other = [
-        replace(data, tokens=windows[::-1]),
-        replace(data, tokens=np.where(windows == 2, 0, windows)),
-        replace(data, tokens=np.lib.stride_tricks.sliding_window_view(np.array([2, 2, 0, 2, 0]), 2)),
-        replace(data, lengths=np.array([2, 1, 2, 2])),
-        replace(data, which=np.zeros(8, int)),
-        replace(data, answers=np.eye(2, 3)),
-    ]
-    for changed in other:
-        found = compare_text(b"abaa", pieces, changed, dtype)
-        assert (found.outcome, found.why) == (
-            "undecided",
-            "the certified sequences are not the windows of one text",
-        )
-
-
-@pytest.mark.parametrize(
-    ("which", "answers", "wrong"),
-    [
-        ([0, 2, 1, 2], [[1, 0], [0, 0], [0.5, 0.5]], 2),  # after b comes a
-        ([0, 2, 0, 1], [[1, 0], [0, 1], [0.5, 0.5]], 3),  # equal windows have one row
-        ([0, 2, 0, 2], [[1, 0], [0, 1], [0.5, 0.25]], 1),
-        ([0, 2, 0, 2], [[1, 2.0**-60], [0, 1], [0.5, 0.5]], 0),
-        ([0, 2, 0, 2], [[1, 0], [0, 1], [0.5, 0.5]], None),
-    ],
-)
-def test_answers_are_the_shares_of_what_follows(which, answers, wrong) -> None:
-    """The text abaa: a comes first; after a come b and a; after b comes a."""
-    windows = np.array([[2], [0], [1], [0]])
-    data = Data(windows, np.ones(4, int), np.array(answers, np.float64), np.array(which))
-    found = compare_text(b"abaa", (b"a", b"b", b""), data, np.dtype(np.float32))
-    assert found.outcome == ("proved" if wrong is None else "refuted")
-    assert wrong is None or f"before token {wrong} " in found.why
-
-
-def test_windows_are_numbered_exactly() -> None:
-    rng = np.random.default_rng(2)
-    for n in range(1, 12):
-        stream = rng.integers(0, 3, 60)
-        rows = np.lib.stride_tricks.sliding_window_view(stream, n)
-        wanted = np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
-        found = numbered(stream, n)
-        assert np.array_equal(wanted[:, None] == wanted, found[:, None] == found)
 
 
 @pytest.mark.parametrize("kind", ["classes", "reals", "vectors"])

@@ -1,0 +1,155 @@
+"""Every radius of the kernel is the one that `radii.py` writes out, whichever of its parts is the largest."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+
+import flint
+import numpy as np
+import pytest
+
+from onelayer_checker.core import balls
+from onelayer_checker.core.balls import ARITHMETICS, NORMAL, TINY, Ball, U, exact
+from tests.checker import radii
+from tests.checker.counted import counted
+
+EVERY = list(ARITHMETICS.values())
+parametrize = pytest.mark.parametrize("A", EVERY, ids=ARITHMETICS)
+NEAR = Fraction(1, 2**46)  # what a few roundings may make of it
+
+
+def same(found: float, wanted: Fraction, near: Fraction = NEAR) -> bool:
+    return abs(Fraction(float(found)) - wanted) <= near * wanted
+
+
+def scaled(rng, shape, A) -> np.ndarray:
+    """Numbers of all sizes at which another part of a radius counts; some are zero, some powers of two."""
+    least = max(A.tiny, NORMAL)
+    size = rng.choice([1.0, 1.0, 2.0**-10, 2.0**20, least / 4, least * 4, 2.0**-300])
+    x = np.where(rng.random(shape) < 0.5, 2.0 ** rng.integers(-2, 3, shape), rng.uniform(0.5, 2, shape))
+    return x * size * rng.choice([-1, 1, 1, 0], shape)
+
+
+def ball(rng, shape, A) -> Ball:
+    r = np.abs(scaled(rng, shape, A)) * rng.choice([0.0, 0.0, 2.0**-30, 1.0])
+    return Ball(scaled(rng, shape, A) * rng.choice([1.0, 1.0, 1.0, 0.0]), r)
+
+
+@parametrize
+def test_of_sums_of_products(A) -> None:
+    rng = np.random.default_rng(len(A.name))
+    for _ in range(400):
+        n = int(rng.choice([1, 2, 3, 7, 9]))
+        x, W = ball(rng, (2, n), A), scaled(rng, (n, 2), A)
+        W = W if rng.random() < 0.7 else np.where(rng.random(W.shape) < 0.7, np.sign(W), 0.0)
+        if rng.random() < 0.3:
+            kept = rng.random(x.m.shape) < 0.3
+            x = Ball(x.m * kept, x.r * kept)
+        b = ball(rng, (2, 2), A) if rng.random() < 0.5 else exact(np.zeros((2, 2)))
+        with np.errstate(under="ignore"):
+            y = balls.linear(x, W, b, A)
+        for t, o in np.ndindex(2, 2):
+            wanted = radii.of_linear(x, W, b, A, t, o)
+            assert same(y.r[t, o], wanted) or y.r[t, o] == float(wanted), (A.name, x, W, b)
+
+
+@parametrize
+def test_of_long_sums(A) -> None:
+    """So long that the roundings of the radius itself count."""
+    n = 1 << 14
+    for m, r, w, b in product((1.0, 0.0), (0.0, 0.25), (1.0, 0.75), (0.0, 4.0)):
+        x, W, bias = Ball(np.full((1, n), m), np.full((1, n), r)), np.full((n, 1), w), exact(np.full((1, 1), b))
+        wanted = radii.of_linear(x, W, bias, A, 0, 0)
+        assert same(balls.linear(x, W, bias, A).r[0, 0], wanted), (m, r, w, b)
+        y = Ball(W, np.full((n, 1), r / 2))
+        assert same(balls.dot(x, y, A, 4).r[0, 0], radii.of_dot(x, y, A, 4, 0, 0))
+
+
+@parametrize
+def test_of_products_of_balls(A) -> None:
+    rng = np.random.default_rng(1 + len(A.name))
+    for _ in range(400):
+        k, extra = int(rng.integers(1, 7)), int(rng.choice([0, 4]))
+        x, y = ball(rng, (2, k), A), ball(rng, (k, 2), A)
+        with np.errstate(under="ignore"):
+            z = balls.dot(x, y, A, extra)
+        for i, j in np.ndindex(2, 2):
+            wanted = radii.of_dot(x, y, A, extra, i, j)
+            assert same(z.r[i, j], wanted) or z.r[i, j] == float(wanted), (A.name, x, y)
+
+
+@parametrize
+def test_of_sums_of_two(A) -> None:
+    rng = np.random.default_rng(2 + len(A.name))
+    for _ in range(400):
+        x, y = ball(rng, 4, A), ball(rng, 4, A)
+        z = balls.add(x, y, A)
+        for i in range(4):
+            wanted = radii.of_add(x, y, A, i)
+            assert same(z.r[i], wanted) or z.r[i] == float(wanted), (A.name, x, y)
+
+
+@parametrize
+def test_of_weights(A) -> None:
+    rng = np.random.default_rng(3 + len(A.name))
+    for n in [1, 2, 5] * 40 + [1 << 12]:
+        m = rng.choice([0.0, -1.0, 2.0, 30.0], n) + rng.choice([0.0, 0.1]) * rng.standard_normal(n)
+        r = rng.choice([0.0, 1e-9, 0.01], n) * rng.choice([0.0, 1.0, 1.0])
+        if n > 5:
+            m, r = m * 2.0**-20, r * 0.01
+        visible = rng.random(n) < rng.choice([0.7, 1.0])
+        visible[rng.integers(n)] = True
+        p = balls.softmax(Ball(m[None], r[None]), True if visible.all() else visible, A)
+        wanted = radii.of_softmax(m, r, visible, p.m[0], A)
+        if max(wanted) < Fraction(1, 2):
+            for found, known in zip(p.r[0].tolist(), wanted, strict=True):
+                assert same(found, known, Fraction(1, 2**44)) or known == found == 0, (A.name, m, r)
+
+
+def test_the_ends_of_an_exponential() -> None:
+    """By 32 units of float64, of which 8 are its own error; and by one more number where it may underflow."""
+    flint.ctx.prec = 200
+    rng = np.random.default_rng(4)
+    d = np.concatenate([rng.uniform(-30, 30, 400), -(10.0 ** rng.uniform(-9, 2.8, 100)), [0.0, -700.0, 600.0]])
+    for x, low, high in zip(d.tolist(), balls._exp_lower(d).tolist(), balls._exp_upper(d).tolist(), strict=True):
+        true, unit = flint.arb(x).exp(), flint.arb(U)
+        assert true * (1 - 52 * unit) <= flint.arb(low) <= true * (1 - 20 * unit)
+        assert true * (1 + 20 * unit) <= flint.arb(high) <= true * (1 + 52 * unit) + flint.arb(TINY)
+    far = np.array([-800.0, 800.0])
+    assert balls._exp_lower(far).tolist() == [0, (1 - 8 * U) / TINY]
+    assert balls._exp_upper(far).tolist() == [TINY, np.inf]
+
+
+@pytest.mark.parametrize("n", [1, 2, 4, 70])
+def test_of_weights_whose_exponents_are_wide(n) -> None:
+    """Every other exponent at its most and at its least, with 8 units for each difference and 8 n for the sums."""
+    flint.ctx.prec = 200
+    rng = np.random.default_rng(n)
+    unit, up = flint.arb(U), flint.arb(balls.UP)
+    for wide in (3.0, 40.0):
+        for share in (0.6, 1.0):
+            t, L = -rng.uniform(0, 8 * wide, (3, n)), rng.uniform(0.5, 1, (3, n)) * wide
+            g, visible = np.full((3, 1), 2.0**-9), rng.random((3, n)) < share
+            visible[:, 0] = True
+            p = visible / visible.sum(axis=1, keepdims=True)
+            found = balls._softmax_of_wide(t, L, p, visible, g)
+            for i, k in np.ndindex(3, n):
+                if visible[i, k]:
+                    low, high = flint.arb(0), flint.arb(0)
+                    for j in np.flatnonzero(visible[i]):
+                        if j != k:
+                            a, b = (flint.arb(t[i, j] + s * L[i, j] - (t[i, k] - s * L[i, k])) for s in (-1, 1))
+                            low += (a - 8 * abs(a) * unit).exp() * (1 - 32 * unit)
+                            high += (b + 8 * abs(b) * unit).exp() * (1 + 32 * unit)
+                    slack, error = (1 + 8 * n * unit) * up, 2 * flint.arb(g[i, 0])
+                    most = min(slack / (1 + low / slack), flint.arb(1)) * (1 + error) * up
+                    least = (1 - error) / ((1 + high * slack) * slack) / up
+                    wanted = max(most - flint.arb(p[i, k]), flint.arb(p[i, k]) - least, flint.arb(0)) * up
+                    assert abs(float(wanted) - found[i, k]) <= 1e-13 * float(wanted), (n, wide, i, k)
+
+
+def test_wide_weights_are_counted_before_they_are_computed() -> None:
+    with counted() as lines:
+        balls.softmax(Ball(np.zeros((3, 2, 5)), np.full((3, 2, 5), 9.0)), True, balls.REAL)
+    assert lines == [("a softmax of wide logits", 150 * 5 * 30, 100 * 5 * 30, 0)]
