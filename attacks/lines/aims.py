@@ -12,7 +12,6 @@ def _tests(*names: str) -> list[str]:
 
 
 SEARCH = _tests("search_units", "search", "search_of_models")
-DATA = _tests("given", "meanings")
 AIMS: dict[str, list[str]] = {
     "core/averages": _tests("averages"),
     "core/balls": _tests("balls", "radii", "kernel::test_the_kernel_encloses"),
@@ -21,7 +20,7 @@ AIMS: dict[str, list[str]] = {
     "core/classes": _tests("classes"),
     "core/exactness": _tests("exact_sums", "whole_numbers"),
     "core/files": _tests("files"),
-    "core/given": DATA,
+    "core/given": _tests("own_data", "given"),
     "core/graph": _tests("streams", "graph"),
     "core/judge": _tests("judge", "claims"),
     "core/layers": _tests("layers"),

@@ -61,7 +61,8 @@ def test_only_answers_that_some_sample_has_count() -> None:
     refuse_empty([claim(eps=0.75)], REALS, data([0, 2, 900], [0, 1, 0]))
     with pytest.raises(Malformed, match="a constant would satisfy it"):
         refuse_empty([claim(eps=1.0)], REALS, data([0, 2, 900], [0, 1, 0]))
-    assert constant_error(np.array([[7.0]])) == 7
+    assert constant_error(np.array([[7.0]])) == constant_error(np.array([[-7.0]])) == 7
+    assert constant_error(np.zeros((2, 2))) == np.inf
 
 
 def test_a_small_spread_is_told_too() -> None:
@@ -81,6 +82,13 @@ def test_data_is_compared_as_arrays_or_as_a_file(tmp_path) -> None:
         assert (found.outcome, found.value) == ("proved", 0.5), found.why
     for given in (([["a", "b"]], [["y", "y"]]), ([["b", "a"]], [["y", "x"]])):
         assert same_data(given, NAMES, stored, np.dtype("f4")).outcome != "proved"
+
+
+def test_padding_is_not_compared() -> None:
+    stored = Data(np.array([[0, 1], [1, 9]]), np.array([2, 1]), np.array([[1.0], [0.0], [1.0]]), np.arange(3))
+    own = ([["a", "b"], ["b"]], [["y", "x"], ["y"]])
+    assert same_data(own, NAMES, stored, np.dtype("f4")).outcome == "proved"
+    assert same_data((own[0], [["y", "x"], ["x"]]), NAMES, stored, np.dtype("f4")).outcome == "refuted"
 
 
 def test_a_text_is_compared_by_its_bytes(tmp_path) -> None:

@@ -239,3 +239,10 @@ def test_sequences_are_taken_with_their_answers() -> None:
     assert sequence.which.tolist() == [4, 6]
     assert strangers.take(some).which.tolist() == []
     assert strangers.take(some).tokens.tolist() == [[6, 7, 8], [0, 1, 2]]
+
+
+def test_names_of_tensors_that_nobody_knows_are_told_in_part() -> None:
+    more = {f"x{i:03}": np.zeros(1) for i in range(100)}
+    with pytest.raises(Malformed) as error:
+        read_data(ids(**more), IDS)
+    assert str(error.value).endswith(f"holds {str(sorted(ids(**more)))[:200]}...")

@@ -111,3 +111,5 @@ def test_windows_are_numbered_exactly() -> None:
         wanted = np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
         found = numbered(stream, n)
         assert np.array_equal(wanted[:, None] == wanted, found[:, None] == found)
+    large = 1 << 30  # numbers that are told apart by their last bit
+    assert len(set(numbered(np.array([large, large, large - 1, large]), 2).tolist())) == 3

@@ -38,4 +38,4 @@ def weighed_alike(x: Ball, y: Totals, k: int, A: Arithmetic, extra: int) -> Ball
     r = (ax * ((own + model) * y.size + (1 + model) * y.r) + x.r * (1 + model) * (y.size + y.r)) * inflate + lost
     r[(y.size == 0) & (y.r == 0)] = 0.0
     largest = float((ax + x.r).max()) * y.widest * k * k
-    return Ball(x.m * y.m, r if 4 * largest < A.big and reach + model < np.inf else np.full_like(r, np.inf))
+    return Ball(x.m * y.m, r if 4 * largest < A.big and model < np.inf else np.full_like(r, np.inf))

@@ -195,7 +195,7 @@ def dot(x: Ball, y: Ball, A: Arithmetic, extra: int = 0) -> Ball:
     if not (x.r.min() > 0 and wy.min() > 0):
         r[product((ax + x.r > 0) * 1.0, (wy > 0) * 1.0) == 0] = 0.0
     largest = wx * float(wy.max()) * k * (k if extra else 1)
-    return Ball(product(x.m, y.m), r if 4 * largest < A.big and reach + model < np.inf else np.full_like(r, np.inf))
+    return Ball(product(x.m, y.m), r if 4 * largest < A.big and model < np.inf else np.full_like(r, np.inf))
 
 
 def add(x: Ball, y: Ball, A: Arithmetic) -> Ball:

@@ -154,7 +154,7 @@ def real(text: Any, where: str) -> float:
 def parse_safetensors(content: bytes, name: str) -> dict[str, Array]:
     """Tensors that cover the file exactly, in order, finite, and nothing else."""
     size = int.from_bytes(content[:8], "little")
-    if len(content) < 8 or size > len(content) - 8 or size > MOST_TEXT:
+    if size > len(content) - 8 or size > MOST_TEXT:
         raise Malformed("safetensors", f"{name} is truncated, or its header has more than {MOST_TEXT} bytes")
     header = strict_json(content[8 : 8 + size], f"{name} header")
     header.pop("__metadata__", None)
