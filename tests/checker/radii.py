@@ -36,8 +36,8 @@ def are_powers(w: np.ndarray) -> bool:
     return bool(((w == 0) | ((np.abs(np.frexp(w)[0]) == 0.5) & (np.abs(w) >= 2.0**-1022))).all())
 
 
-def of_linear(x, W, b, A, t: int, o: int) -> Fraction:
-    """Of one sum, where nothing is large: b is a ball [T, out]."""
+def of_linear(x, W, b, A, t: int, o: int, calm: bool = True) -> Fraction:
+    """Of one sum, which does not overflow; b is a ball [T, out]. Unless all is calm, a row has its own reach."""
     n, m, r, w = len(W), np.abs(x.m[t]), x.r[t], np.abs(W[:, o])
     bias, spread = abs(number(b.m[t, o])), number(b.r[t, o])
     few = n > 6 and 2 * np.count_nonzero((x.m != 0) | (x.r != 0)) < x.m.size
@@ -47,7 +47,7 @@ def of_linear(x, W, b, A, t: int, o: int) -> Fraction:
     rounded = gamma(steps, U + Fraction(A.u))
     sizes, spreads = (total(m * w) + bias) * inflate(n), (total(r * w) + spread) * inflate(n)
     normal, widest = Fraction(A.tiny) + NORMAL, number(np.abs(W).max())
-    reach = number(np.abs(x.m).max()) + number(x.r.max())
+    reach = number(np.abs(x.m).max()) + number(x.r.max()) if calm else total(m + r)
     lost = 4 * (n + 1) * normal * (2 + widest + reach) + TINY
     least, small = float(np.abs(W).min(where=W != 0, initial=1.0)), float(2 * normal)
     near = (m + r > 0) & (np.minimum(m - r, 1.0) * least < small)
@@ -75,8 +75,14 @@ def of_add(x, y, A, i: int) -> Fraction:
     return (Fraction(R) * (1 + u) + Fraction(size) * (U + u)) * UP**2 + 4 * Fraction(A.tiny) + TINY
 
 
-def of_softmax(m: np.ndarray, r: np.ndarray, visible: np.ndarray, p: np.ndarray, A) -> list[Fraction]:
-    """Of one row, where every exponent is known up to 1; p are the midpoints."""
+def of_around(x: float, radius: float, A) -> Fraction:
+    """Of a number that is moved, where the ends are no numbers of the format."""
+    size = abs(Fraction(x)) + Fraction(radius)
+    return (Fraction(radius) + size * Fraction(A.u)) * UP + Fraction(A.tiny)
+
+
+def exponents(m: np.ndarray, r: np.ndarray, visible: np.ndarray, p: np.ndarray, A):
+    """What the exponents of one row may be off, and what their sum and what follows add; p are the midpoints."""
     u, rho, error = Fraction(A.u), Fraction(A.roundings), 2 * 8 * U + Fraction(A.exp_error)
     seen = [k for k in range(len(m)) if visible[k]]
     n, top, largest = len(m), max(float(m[k]) for k in seen), Fraction(max(float(r[k]) for k in seen))
@@ -88,9 +94,16 @@ def of_softmax(m: np.ndarray, r: np.ndarray, visible: np.ndarray, p: np.ndarray,
         L[k] = ZERO if known else own * UP
     E = sum((v + 1) * v * Fraction(float(p[k])) for k, v in L.items()) * (1 + 8 * n * U) * UP
     g = (2 * gamma(n + 4, U) + gamma(2 * n + 8, u) if E > 0 else 2 * gamma(4, U) + gamma(4, u)) * UP
-    lost = 8 * n * (Fraction(A.tiny) + TINY)
-    out = [ZERO] * n
-    for k in seen:
-        v = L[k] + E + g
+    return L, E, g
+
+
+def of_softmax(m: np.ndarray, r: np.ndarray, visible: np.ndarray, p: np.ndarray, A) -> list[Fraction] | None:
+    """Of one row; None where an exponent is not known up to 1."""
+    L, E, g = exponents(m, r, visible, p, A)
+    lost, out = 8 * len(m) * (Fraction(A.tiny) + TINY), [ZERO] * len(m)
+    for k, own in L.items():
+        v = own + E + g
+        if v > 1:
+            return None
         out[k] = (v + 1) * v * Fraction(float(p[k])) + lost
     return out

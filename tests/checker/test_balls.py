@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from fractions import Fraction
 from itertools import product
 
@@ -63,6 +63,7 @@ def test_the_error_of_many_roundings_is_not_understated() -> None:
     assert np.isinf(balls.gamma(1, 0.25))
     assert balls.gamma(np.array([0, 1]), 0.0).tolist() == [0, 0]
     assert balls.gamma(np.nan, 0.5) == np.inf
+    assert 0.3 < balls.gamma(1, 0.24) < 0.36
 
 
 @pytest.mark.parametrize("A", EVERY, ids=ARITHMETICS)
@@ -77,6 +78,9 @@ def test_what_might_overflow_has_no_radius(A) -> None:
     assert balls.guarded(np.ones(1), np.array([near]), A).tolist() == [np.inf]
     assert balls.guarded(np.ones(2), np.array([near, 1]), A).tolist() == [np.inf, 1]
     assert balls.guarded(np.ones(1), np.array([A.big / 2]), A).tolist() == [1]
+    last = next(x for x in A.big * (1 - 2.0**-40 + np.arange(-8, 8) * 2.0**-53) if x * UP == A.big)
+    assert balls.guarded(np.ones(1), np.array([last]), A).tolist() == [np.inf]
+    assert balls.guarded(np.ones(2), np.array([last, 1]), A).tolist() == [np.inf, 1]
 
 
 def test_products_are_matrix_products() -> None:
@@ -272,3 +276,83 @@ def test_a_product_of_balls_has_the_radius_that_it_needs(A) -> None:
     assert zero.m.tolist() == zero.r.tolist() == [[0]]
     half = balls.dot(exact(np.array([[0.0, 2.0]])), Ball(np.array([[5.0], [0.0]]), np.array([[0.0], [0.5]])), A)
     assert half.r[0, 0] >= 1
+
+
+@pytest.mark.parametrize("A", EVERY, ids=ARITHMETICS)
+def test_sums_overflow_of_inputs_that_are_small(A) -> None:
+    """Weights, biases and their number are what is large; the inputs are below 2^40, and nothing cancels."""
+    for x, W, b in (
+        (np.full((1, 1), 2.0**39), np.full((1, 1), A.big * 2.0**-30), np.zeros(1)),
+        (np.full((1, 64), 2.0**30), np.full((64, 1), A.big * 2.0**-34), np.zeros(1)),
+        (np.full((1, 2), 1.0), np.full((2, 1), A.big / 2), np.zeros(1)),
+        (np.full((1, 1), 4.0), np.full((1, 1), A.big / 2), np.zeros(1)),
+        (np.ones((1, 1)), np.ones((1, 1)), np.full(1, A.big)),
+    ):
+        y = balls.linear(exact(x), W, b, A)
+        assert y.r.tolist() == [[np.inf]]
+        y = balls.linear(Ball(0 * x, x), W, b, A)
+        assert y.r.tolist() == [[np.inf]]
+        beside = np.concatenate([W, 0 * W], axis=1)
+        y = balls.linear(exact(x), beside, np.concatenate([b, 0 * b]), A)
+        assert (y.r[0, 0], y.r[0, 1] < 1) == (np.inf, True)
+    stream = Ball(np.zeros((1, 2)), np.array([[A.big, 0.0]]))
+    y = balls.linear(exact(np.ones((1, 1))), np.ones((1, 2)), stream, A)
+    assert (y.r[0, 0], y.r[0, 1] < 1) == (np.inf, True)
+
+
+@pytest.mark.parametrize("A", EVERY, ids=ARITHMETICS)
+def test_a_copy_may_overflow(A) -> None:
+    """A product with a power of two rounds nothing, and is too large all the same."""
+    for x, w in ((A.big / 2, 4.0), (A.big, 1.0), (2.0**60, A.big * 2.0**-59)):
+        y = balls.linear(exact(np.array([[x], [1.0]])), np.array([[w]]), 0.0, A)
+        assert (y.r[0, 0], y.r[1, 0] < A.big) == (np.inf, True)
+
+
+def test_a_radius_of_one_is_a_radius() -> None:
+    y = balls.linear(Ball(np.array([[3.0]]), np.array([[1.0]])), np.array([[1.0]]), 0.0, REAL)
+    assert y.r[0, 0] >= 1
+
+
+@pytest.mark.parametrize("A", [FLOAT32, FLOAT64], ids=["float32", "float64"])
+def test_a_ball_that_reaches_what_is_flushed_reaches_zero(A) -> None:
+    x = Ball(np.array([[5 * A.tiny]]), np.array([[4.5 * A.tiny]]))
+    assert balls.linear(x, np.array([[1.0]]), 0.0, A).r[0, 0] >= 5 * A.tiny
+
+
+def test_of_too_many_roundings_nothing_is_known() -> None:
+    """Not even of a sum of zeros, nor of weights: an arithmetic as coarse as that stands for very long sums."""
+    coarse = replace(FLOAT32, u=0.05)
+    W = np.array([[1.0, 1.0], [1.0, 0.0], [1.0, 0.0], [1.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
+    with np.errstate(invalid="ignore"):
+        y = balls.linear(exact(np.zeros((1, 6))), W, 0.0, coarse)
+        assert (y.r[0, 0], y.r[0, 1]) == (np.inf, 0)
+        z = balls.dot(Ball(np.zeros((1, 3)), np.full((1, 3), 0.5)), Ball(np.zeros((3, 1)), np.ones((3, 1))), coarse)
+        assert z.r.tolist() == [[np.inf]]
+        p = balls.softmax(exact(np.array([[0.0, -800.0, -1.0]])), True, coarse)
+        assert p.r.tolist() == [[np.inf] * 3]
+
+
+@pytest.mark.parametrize("A", EVERY, ids=ARITHMETICS)
+def test_a_product_of_balls_overflows_where_four_times_its_terms_do(A) -> None:
+    for k, extra in ((1, 0), (4, 0), (4, 4)):
+        most = A.big / 4 / k / (k if extra else 1)
+        for size, known in ((most, False), (most * (1 - 2.0**-20), True)):
+            for x, y in (
+                (exact(np.ones((1, k))), exact(np.array([[size, 0.0]] + [[0.0, 0.0]] * (k - 1)))),
+                (exact(np.full((1, k), 2.0)), Ball(np.zeros((k, 2)), np.full((k, 2), size / 2))),
+                (Ball(np.full((1, k), 0.5), np.full((1, k), 0.5)), exact(np.full((k, 2), size))),
+            ):
+                z = balls.dot(x, y, A, extra)
+                assert (z.r[0, 0] < np.inf) if known else (z.r == np.inf).all()
+
+
+@pytest.mark.parametrize("A", EVERY, ids=ARITHMETICS)
+def test_a_sum_of_two_overflows_by_its_radius(A) -> None:
+    x = Ball(np.array([1.0, 0.0, 1.0]), np.array([A.big, A.big, 1.0]))
+    for y in (exact(np.zeros(3)), exact(np.ones(3))):
+        assert (balls.add(x, y, A).r == np.inf).tolist() == [True, True, False]
+
+
+def test_an_exponential_is_zero_only_far_below() -> None:
+    found = balls.exp_nonpositive(np.array([-700.0, -700.5, -1400.0, -np.inf, 0.0]))
+    assert (found > 0).tolist() == [True, False, False, False, True]

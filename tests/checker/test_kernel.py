@@ -45,7 +45,7 @@ MUTANTS = [
     ("linear: every product is exact", "- 1, 0) + inexact", "- 1, 0)"),
     ("linear: products with powers of two do not underflow", "        if small.any():\n", "        if False:\n"),
     ("linear: powers of two are not flushed", "np.minimum(ax - x.r, 1.0)", "(ax - x.r)"),
-    ("linear: sums of exact products lose nothing", "(terms > 0) & (steps > 0)", "(terms > 0) & inexact"),
+    ("linear: sums of exact products lose nothing", "loses = (steps > 0)", "loses = (terms > 0) & inexact"),
     (
         "linear: zero times infinity is zero",
         "guarded(r, (S + R) * np.where(reach < np.inf, 2.0, np.inf), A)",

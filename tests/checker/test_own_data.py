@@ -142,6 +142,13 @@ def test_tokens_are_rounded_to_the_certified_format() -> None:
     assert tokens([[1e39]], dtype=np.float32) == ([1], [[np.inf]])
 
 
+def test_zeros_have_no_sign() -> None:
+    for Y in ([-0.0], np.array([-0.0])):
+        found = encoded(([[-0.0]], Y), REALS, data())
+        assert not np.signbit(found.tokens).any()
+        assert not np.signbit(found.answers).any()
+
+
 def test_names_have_their_numbers() -> None:
     for X, Y in (
         ([["a", "c", "b"]], [["y", "x", "z"]]),

@@ -155,7 +155,7 @@ def linear(x: Ball, W: Array, b: Ball | Array | float, A: Arithmetic) -> Ball:
         R = (product(x.r, absW) + rb) * inflate
         r += R * (1 + rounded)
     lost = 4 * (n + 1) * normal * (2 + widest + reach) + TINY
-    loses = (terms > 0) & (steps > 0) | present & (absb - rb < 2 * A.tiny)
+    loses = (steps > 0) | present & (absb - rb < 2 * A.tiny)
     if ((terms > 0) & (steps == 0)).any():
         least = absW.min(where=W != 0, initial=1.0)
         small = (ax + x.r > 0) & (np.minimum(ax - x.r, 1.0) * least < 2 * normal)
