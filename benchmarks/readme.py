@@ -58,6 +58,7 @@ def figures() -> str:
         "false_hits": _false_hits,
         "text": _text,
         "checker": _checker,
+        "verdicts": _verdicts,
         "approximate": _approximate,
         "rates": _rates,
         "trained": _trained,
@@ -126,6 +127,16 @@ def _checker() -> list[Figure]:
             f"{row['result']}, {row['cpu s']:.1f} CPU-s, {row['peak GB']:.1f} GB",
         )
         for row in tables("checker")["Verification"]
+    ]
+
+
+def _verdicts() -> list[Figure]:
+    """On every route the largest size: what a verdict costs, all claims but robust ones."""
+    largest = {row["route"]: row for row in tables("verdicts")["Cost of a verdict"]}
+    growth = max(row["exponent"] for row in tables("verdicts")["Growth"])
+    costs = "; ".join(f"{route}: {row['us an answer']:.1f}" for route, row in largest.items())
+    return [
+        (f"CPU us an answer for a verdict, {costs}", f"growing with answers by an exponent of at most {growth:.2f}")
     ]
 
 
