@@ -2,7 +2,7 @@
     theorem is missing here. *)
 
 From Onelayer Require Arithmetic ExactSums ExactProducts Cells Thresholds Search Steps Families Rounding
-  DotError Linear Radius Sums Enclosures TwoBalls Averages Overflow Softmax Exp Lookups Gates Answers Layers
+  DotError Linear Radius Sums Enclosures TwoBalls Averages Overflow Softmax Exp Weights Lookups Gates Answers Layers
   Judge Separated Range Searched Examples.
 
 Definition theorems := (
@@ -85,6 +85,7 @@ Definition theorems := (
   @Sums.add_kept,
   @Sums.relu_encloses,
   @Sums.low_high,
+  @Sums.sum_given_back,
   @Sums.around_between,
   @Sums.around_encloses,
   @Enclosures.inflate_low,
@@ -108,6 +109,11 @@ Definition theorems := (
   @Softmax.softmax_ball,
   @Softmax.argument_moves,
   @Softmax.equal_weights,
+  @Weights.softmax_encloses,
+  @Weights.underflow_moves,
+  @Weights.exponent_moves,
+  @Weights.bound_computed,
+  @Weights.wide_extremes,
   @Exp.taylor_error,
   @Exp.ln2_split,
   @Exp.reduction,

@@ -328,6 +328,9 @@ Qed.
 Lemma U_eq : U = bpow radix2 (-53).
 Proof. reflexivity. Qed.
 
+Lemma least_cube : least <= U * U * U.
+Proof. unfold least, U. rewrite <- !bpow_plus. now apply bpow_le. Qed.
+
 Lemma number_U : number binary64 U.
 Proof. now apply number_bpow. Qed.
 

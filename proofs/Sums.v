@@ -180,6 +180,124 @@ Qed.
 
 (** * Real tokens *)
 
+Local Notation fexp := (FLT_exp (-1074) 53).
+
+(** Of two numbers of which y is at most x in size, s = x + y as computed and x differ by a number. *)
+Lemma difference_number (x y s : R) :
+  number binary64 x -> number binary64 y -> Rabs y <= Rabs x -> rounds (x + y) s -> number binary64 (s - x).
+Proof.
+  intros Fx Fy L Hs. assert (Vf : Valid_exp fexp) by (now apply FLT_exp_valid).
+  destruct (Req_dec (x + y) s) as [E|E]; [subst; replace (x + y - x) with y by ring; exact Fy|].
+  destruct (Req_dec x 0) as [Z|NZ].
+  { subst. rewrite Rabs_R0 in L. assert (y = 0) by (apply Rabs_eq_R0; pose proof (Rabs_pos y); lra). subst.
+    elim E. symmetry. apply rounds_exact; [rewrite Rplus_0_r; apply number_0|exact Hs]. }
+  destruct (Req_dec y 0) as [Zy|NZy].
+  { subst. elim E. symmetry. apply rounds_exact; [rewrite Rplus_0_r; exact Fx|exact Hs]. }
+  (* integers *)
+  set (e := cexp radix2 fexp y). set (ex := cexp radix2 fexp x).
+  assert (Ee : (e <= ex)%Z).
+  { unfold e, ex, cexp, FLT_exp. assert (mag radix2 y <= mag radix2 x)%Z by (now apply mag_le_abs). lia. }
+  assert (Ix : exists a, x = IZR a * bpow radix2 e).
+  { exists (Ztrunc (scaled_mantissa radix2 fexp x) * 2 ^ (ex - e))%Z. rewrite Fx at 1. unfold F2R. cbn [Fnum Fexp].
+    change (cexp radix2 (FLT_exp (emin binary64) (prec binary64)) x) with ex.
+    rewrite mult_IZR, Rmult_assoc. f_equal. rewrite (IZR_Zpower radix2) by lia. rewrite <- bpow_plus. f_equal.
+    lia. }
+  assert (Iy : exists b, y = IZR b * bpow radix2 e).
+  { exists (Ztrunc (scaled_mantissa radix2 fexp y)). exact Fy. }
+  destruct Ix as [a Ea], Iy as [b Eb].
+  assert (Bb : (Z.abs b <= 2 ^ 53 - 1)%Z).
+  { assert (M : Rabs y < bpow radix2 (53 + e)).
+    { apply Rlt_le_trans with (bpow radix2 (mag radix2 y)); [apply bpow_mag_gt|].
+      apply bpow_le. unfold e, cexp, FLT_exp. lia. }
+    rewrite Eb, Rabs_mult, (Rabs_pos_eq (bpow radix2 e)), bpow_plus in M by apply bpow_ge_0.
+    apply Rmult_lt_reg_r in M; [|apply bpow_gt_0]. rewrite <- abs_IZR in M.
+    change (bpow radix2 53) with (IZR (2 ^ 53)) in M.
+    apply lt_IZR in M. lia. }
+  destruct Hs as [ties Hs]. unfold nearest in Hs. set (es := cexp radix2 fexp (x + y)) in *.
+  assert (Is : exists c, s = IZR c * bpow radix2 es).
+  { exists (Znearest ties (scaled_mantissa radix2 fexp (x + y))). rewrite Hs. reflexivity. }
+  destruct Is as [c Es].
+  assert (Ges : (e + 1 <= es)%Z).
+  { destruct (Z_lt_le_dec e es) as [G|G]; [lia|]. elim E. rewrite Hs. symmetry.
+    apply round_generic; [apply valid_rnd_N|].
+    replace (x + y) with (F2R (Float radix2 (a + b) e)) by
+      (unfold F2R; cbn [Fnum Fexp]; rewrite plus_IZR, Ea, Eb; ring).
+    apply generic_format_F2R. intros _. unfold F2R; cbn [Fnum Fexp].
+    replace (IZR (a + b) * bpow radix2 e) with (x + y) by (rewrite plus_IZR, Ea, Eb; ring). exact G. }
+  assert (Near : Rabs (s - (x + y)) <= Rabs y).
+  { rewrite Hs. now apply plus_error_le_r. }
+  assert (Far : Rabs (s - x) <= 2 * Rabs y).
+  { replace (s - x) with ((s - (x + y)) + y) by ring. apply Rle_trans with (1 := Rabs_triang _ _). lra. }
+  assert (By : Rabs y = IZR (Z.abs b) * bpow radix2 e).
+  { rewrite Eb, Rabs_mult, (Rabs_pos_eq (bpow radix2 e)), abs_IZR by apply bpow_ge_0. reflexivity. }
+  assert (Em : (-1074 <= e)%Z) by (unfold e, cexp, FLT_exp; lia).
+  assert (Made : forall m k, (-1074 <= k)%Z -> (Z.abs m <= 2 ^ 53)%Z -> number binary64 (IZR m * bpow radix2 k)).
+  { intros m k K M. destruct (Z.eq_dec (Z.abs m) (2 ^ 53)) as [P|P].
+    - assert (G : number binary64 (bpow radix2 53 * bpow radix2 k)).
+      { rewrite <- bpow_plus. apply generic_format_FLT_bpow; [easy|]. change (-1074 <= 53 + k)%Z. lia. }
+      destruct (Z.abs_eq_or_opp m) as [A|A]; rewrite A in P.
+      + rewrite P. exact G.
+      + replace m with (- 2 ^ 53)%Z by lia. rewrite opp_IZR, Ropp_mult_distr_l_reverse. now apply number_opp.
+    - apply generic_format_FLT. exists (Float radix2 m k); [reflexivity| |exact K]. change (Z.abs m < 2 ^ 53)%Z.
+      lia. }
+  destruct (Z_lt_le_dec e ex) as [G|G].
+  - (* both s and x are multiples of 2^(e + 1) *)
+    assert (Ix2 : exists a', x = IZR a' * bpow radix2 (e + 1)).
+    { exists (Ztrunc (scaled_mantissa radix2 fexp x) * 2 ^ (ex - e - 1))%Z. rewrite Fx at 1. unfold F2R.
+      cbn [Fnum Fexp].
+      change (cexp radix2 (FLT_exp (emin binary64) (prec binary64)) x) with ex.
+      rewrite mult_IZR, Rmult_assoc. f_equal. rewrite (IZR_Zpower radix2) by lia. rewrite <- bpow_plus. f_equal.
+      lia. }
+    destruct Ix2 as [a' Ea'].
+    assert (D : s - x = IZR (c * 2 ^ (es - e - 1) - a') * bpow radix2 (e + 1)).
+    { rewrite minus_IZR, mult_IZR, (IZR_Zpower radix2) by lia.
+      rewrite Rmult_minus_distr_r, Rmult_assoc, <- bpow_plus.
+      replace (es - e - 1 + (e + 1))%Z with es by lia. rewrite Es, Ea'. reflexivity. }
+    rewrite D in *. set (m := (c * 2 ^ (es - e - 1) - a')%Z) in *. apply Made; [lia|].
+    rewrite Rabs_mult, (Rabs_pos_eq (bpow radix2 (e + 1))), By, bpow_plus, <- abs_IZR in Far by apply bpow_ge_0.
+    change (bpow radix2 1) with 2 in Far. pose proof (bpow_gt_0 radix2 e) as Pe.
+    assert (M : IZR (Z.abs m) <= IZR (Z.abs b)).
+    { apply Rmult_le_reg_r with (bpow radix2 e * 2); [lra|]. lra. }
+    apply le_IZR in M. lia.
+  - (* x and y have the same exponent, and s the next one *)
+    assert (Ex : ex = e) by lia.
+    assert (Bx : Rabs x < bpow radix2 (53 + e)).
+    { apply Rlt_le_trans with (bpow radix2 (mag radix2 x)); [apply bpow_mag_gt|].
+      apply bpow_le. rewrite <- Ex. unfold ex, cexp, FLT_exp. lia. }
+    assert (Bs : (es <= e + 1)%Z).
+    { unfold es, cexp, FLT_exp. assert (mag radix2 (x + y) <= 54 + e)%Z; [|lia].
+      apply mag_le_bpow; [intros Z; rewrite Z in E; apply E; rewrite Hs, Z; symmetry; apply round_0;
+        apply valid_rnd_N|].
+      apply Rle_lt_trans with (1 := Rabs_triang _ _). replace (54 + e)%Z with (1 + (53 + e))%Z by lia.
+      rewrite bpow_plus.
+      change (bpow radix2 1) with 2. lra. }
+    assert (Es1 : es = (e + 1)%Z) by lia.
+    assert (Half : Rabs (s - (x + y)) <= bpow radix2 e).
+    { rewrite Hs. apply Rle_trans with (/ 2 * ulp radix2 fexp (x + y)); [now apply error_le_half_ulp|].
+      rewrite ulp_neq_0 by (intros Z; apply E; rewrite Hs, Z; symmetry; apply round_0; apply valid_rnd_N).
+      fold es. rewrite Es1, bpow_plus. change (bpow radix2 1) with 2. lra. }
+    assert (D : s - x = IZR (c * 2 - a) * bpow radix2 e).
+    { rewrite minus_IZR, mult_IZR, Es, Ea, Es1, bpow_plus. change (bpow radix2 1) with 2. ring. }
+    rewrite D in *. apply Made; [exact Em|].
+    assert (M : Rabs (IZR (c * 2 - a) * bpow radix2 e) <= (IZR (Z.abs b) + 1) * bpow radix2 e).
+    { rewrite <- D. replace (s - x) with ((s - (x + y)) + y) by ring. apply Rle_trans with (1 := Rabs_triang _ _).
+      lra. }
+    rewrite Rabs_mult, (Rabs_pos_eq (bpow radix2 e)), <- abs_IZR in M by apply bpow_ge_0.
+    apply Rmult_le_reg_r in M; [|apply bpow_gt_0]. rewrite <- plus_IZR in M. apply le_IZR in M. lia.
+Qed.
+
+(** A sum that gives back both of its terms is exact: one of the two differences is computed without rounding. For:
+    core/balls.py around, the tests of [between]. *)
+Theorem sum_given_back (x y s d d' : R) :
+  number binary64 x -> number binary64 y -> rounds (x + y) s ->
+  rounds (s - x) d -> rounds (s - y) d' -> d = y -> d' = x -> s = x + y.
+Proof.
+  intros Fx Fy Hs Hd Hd' E E'. destruct (Rle_lt_dec (Rabs y) (Rabs x)) as [L|L].
+  - rewrite (rounds_exact (s - x) d) in E; [lra|now apply (difference_number x y)|exact Hd].
+  - rewrite (rounds_exact (s - y) d') in E'; [lra| |exact Hd'].
+    apply (difference_number y x); trivial; [lra|now rewrite Rplus_comm].
+Qed.
+
 Section Around.
 Variable f : format.
 
