@@ -16,7 +16,7 @@ Definition lost_expr (j : nat) (normal reach : R) : expr :=
 Lemma lost_computed (t normal reach c : R) (j : nat) :
   0 <= t -> 0 <= reach -> (1 <= j)%nat -> number binary64 (4 * INR j) -> number binary64 reach ->
   rounds (t + NORMAL) normal -> computed (lost_expr j normal reach) c ->
-  number binary64 c /\ 0 <= c /\ 3 * INR j * (t + least) * (2 + reach) + 100 * INR j * least * (2 + reach) <=
+  number binary64 c /\ 0 <= c /\ 27 / 8 * INR j * (t + least) * (2 + reach) + 100 * INR j * least * (2 + reach) <=
     c * (3 / 4 + 1 / 8).
 Proof.
   intros T Pr J Fj Fr Hn Hc. pose proof U_pos as Up. destruct U_small as [E Us]. pose proof NORMAL_pos as Np.
@@ -44,9 +44,29 @@ Proof.
   assert (L2 : least * 2 <= least * B) by (apply Rmult_le_compat_l; lra).
   assert (NB : 1024 * least * B <= NORMAL * B) by (apply Rmult_le_compat_r; lra).
   assert (TB : 0 <= t * B) by (apply Rmult_le_pos; lra).
-  replace (3 * INR j * (t + least) * (2 + reach)) with (3 * (t + least) * B) by (unfold B; ring).
+  replace (27 / 8 * INR j * (t + least) * (2 + reach)) with (27 / 8 * (t + least) * B) by (unfold B; ring).
   replace (100 * INR j * least * (2 + reach)) with (100 * least * B) by (unfold B; ring).
   lra.
+Qed.
+
+(** The same for what the computed number [reach] stands for, which may have been rounded down. *)
+Lemma lost_covers (t normal far reach c : R) (j : nat) :
+  0 <= t -> 0 <= far <= reach * (9 / 8) -> (1 <= j)%nat -> number binary64 (4 * INR j) -> number binary64 reach ->
+  rounds (t + NORMAL) normal -> computed (lost_expr j normal reach) c ->
+  number binary64 c /\ 0 <= c /\
+  3 * INR j * (t + least) * (2 + far) + 88 * INR j * least * (2 + far) <= c * (3 / 4 + 1 / 8).
+Proof.
+  intros T F J Fj Fr Hn Hc. pose proof least_pos as Lp.
+  destruct (lost_computed t normal reach c j T ltac:(lra) J Fj Fr Hn Hc) as (Fc & Pc & L).
+  split; [exact Fc|]. split; [exact Pc|]. apply Rle_trans with (2 := L). pose proof (pos_INR j) as Pj.
+  assert (A : INR j * (2 + far) <= INR j * (2 + reach) * (9 / 8)).
+  { rewrite Rmult_assoc. apply Rmult_le_compat_l; lra. }
+  assert (0 <= INR j * (2 + far)) by (apply Rmult_le_pos; lra).
+  assert (B : (t + least) * (INR j * (2 + far)) <= (t + least) * (INR j * (2 + reach) * (9 / 8))).
+  { apply Rmult_le_compat_l; lra. }
+  assert (C : least * (INR j * (2 + far)) <= least * (INR j * (2 + reach) * (9 / 8))) by (apply Rmult_le_compat_l;
+    lra).
+  assert (0 <= least * (INR j * (2 + far))) by (apply Rmult_le_pos; lra). lra.
 Qed.
 
 (** A computed sum of terms that are not negative is not far above the exact one either. *)
@@ -126,22 +146,23 @@ Proof.
   assert (0 <= rx p * least) by (apply Rmult_le_pos; lra). lra.
 Qed.
 
-(** The ball that dot returns contains every value of the arithmetic, with [extra] for a division at the end. For:
+(** The ball that dot returns contains every value of the arithmetic, with [extra] for a division at the end;
+    reach bounds the factors, and reachc is that as computed, perhaps rounded down. For:
     core/balls.py dot. *)
 Theorem dot_encloses (A : arithmetic) (l : list work) (k extra : nat)
-    (s mid own model reach a0 a b0 b i0 i1 infl normal P1 P2 lostc t r : R) (p1 p2 : bool) :
+    (s mid own model reach reachc a0 a b0 b i0 i1 infl normal P1 P2 lostc t r : R) (p1 p2 : bool) :
   let pairs := map of l in
   (forall w, In w l -> inside (of w) /\ worked a b w /\ Rabs (mx (of w)) + rx (of w) <= reach) ->
-  (forall p, In p pairs -> within reach p) -> 0 <= reach -> (length l <= k)%nat ->
+  (forall p, In p pairs -> within reach p) -> 0 <= reach <= reachc * (9 / 8) -> (length l <= k)%nat ->
   INR (k + 2 + extra) * relative A <= 1 / 4 -> gamma (INR (k + 2 + extra)) (relative A) <= model ->
   INR (k + 2) * U <= 1 / 4 -> gamma (INR (k + 2)) U <= own ->
   averages A pairs s -> dots checker false (map middle pairs) mid ->
-  number binary64 own -> number binary64 model -> number binary64 reach ->
+  number binary64 own -> number binary64 model -> number binary64 reachc ->
   number binary64 (4 * INR (k + 1 + extra)) ->
   4 * (INR k + 2) * U <= 1 / 2 -> rounds (1 + 4 * (INR k + 2) * U) i0 -> rounds (i0 * UP) i1 ->
   rounds (i1 * UP) infl ->
   rounds (own + model) a0 -> rounds (a0 * infl) a -> rounds (1 + model) b0 -> rounds (b0 * infl) b ->
-  rounds (absolute A + NORMAL) normal -> computed (lost_expr (k + 1 + extra) normal reach) lostc ->
+  rounds (absolute A + NORMAL) normal -> computed (lost_expr (k + 1 + extra) normal reachc) lostc ->
   dots checker p1 (map first l) P1 -> dots checker p2 (map second l) P2 -> number binary64 P1 ->
   number binary64 P2 ->
   rounds (P2 + lostc) t -> rounds (P1 + t) r ->
@@ -151,7 +172,7 @@ Proof.
   intros HP1 HP2 FP1 FP2 Ht Hrr.
   assert (Hi : forall p, In p pairs -> inside p).
   { intros p I. apply in_map_iff in I. destruct I as (w & <- & I). now apply Hw. }
-  apply Rle_trans with (1 := dot_ball A pairs s mid own model reach k extra Hi Hr Pr
+  apply Rle_trans with (1 := dot_ball A pairs s mid own model reach k extra Hi Hr (proj1 Pr)
     ltac:(unfold pairs; now rewrite map_length) Hx Hm Hu Ho Hs Hmid).
   unfold dot_radius. pose proof U_pos as Up. destruct U_small as [E Us]. pose proof least_pos as Lp.
   pose proof (relative_bounds A) as V. pose proof (absolute_nonneg A) as T. pose proof NORMAL_pos as Np.
@@ -186,7 +207,8 @@ Proof.
   set (gk := gamma (INR k) U) in *. set (S1 := sum value (map first l)) in *.
   set (S2 := sum value (map second l)) in *.
   assert (J1 : (1 <= k + 1 + extra)%nat) by lia.
-  destruct (lost_computed (absolute A) normal reach lostc (k + 1 + extra) T Pr J1 Fj Fr Hnorm Hl) as (Fl & Pl & Ll).
+  destruct (lost_covers (absolute A) normal reach reachc lostc (k + 1 + extra) T Pr J1 Fj Fr Hnorm Hl)
+    as (Fl & Pl & Ll).
   assert (T1 := sum_low P2 lostc t FP2 Fl ltac:(lra) Ht). assert (Ft := rounds_number _ _ Ht).
   assert (T0 : 0 <= t) by (apply rounds_nonneg with (P2 + lostc); [lra|exact Ht]).
   assert (R1 := sum_low P1 t r FP1 Ft ltac:(lra) Hrr).
@@ -269,27 +291,28 @@ Definition alike_expr (c rad om opm sizes radii infl lostc : R) : expr :=
 (** The ball that weighed_alike returns contains every value of the arithmetic. For: core/averages.py
     weighed_alike. *)
 Theorem weighed_alike_encloses (A : arithmetic) (l : list pair) (k extra : nat)
-    (s mid total c rad own model reach om opm i0 i1 infl normal Sh Rh lostc r : R) (p1 p2 : bool) :
-  (forall p, In p l -> inside p) -> (forall p, In p l -> within reach p) -> 0 <= reach -> (length l <= k)%nat ->
+    (s mid total c rad own model reach reachc om opm i0 i1 infl normal Sh Rh lostc r : R) (p1 p2 : bool) :
+  (forall p, In p l -> inside p) -> (forall p, In p l -> within reach p) -> 0 <= reach <= reachc * (9 / 8) ->
+  (length l <= k)%nat ->
   (forall p, In p l -> mx p = c /\ rx p = rad /\ Rabs (my p) + ry p <= reach) -> Rabs c <= reach ->
   0 <= rad <= reach ->
   number binary64 c -> number binary64 rad ->
   INR (k + 2 + extra) * relative A <= 1 / 4 -> gamma (INR (k + 2 + extra)) (relative A) <= model <= 1 / 2 ->
   INR (k + 2) * U <= 1 / 4 -> gamma (INR (k + 2)) U <= own <= 1 / 2 ->
   averages A l s -> dots checker false (map (fun p => Bias (my p)) l) total -> rounds (c * total) mid ->
-  number binary64 own -> number binary64 model -> number binary64 reach ->
+  number binary64 own -> number binary64 model -> number binary64 reachc ->
   number binary64 (4 * INR (k + 1 + extra)) ->
   4 * (INR k + 2) * U <= 1 / 2 -> rounds (1 + 4 * (INR k + 2) * U) i0 -> rounds (i0 * UP) i1 ->
   rounds (i1 * UP) infl ->
   rounds (own + model) om -> rounds (1 + model) opm ->
-  rounds (absolute A + NORMAL) normal -> computed (lost_expr (k + 1 + extra) normal reach) lostc ->
+  rounds (absolute A + NORMAL) normal -> computed (lost_expr (k + 1 + extra) normal reachc) lostc ->
   dots checker p1 (map (fun p => Bias (Rabs (my p))) l) Sh -> dots checker p2 (map (fun p => Bias (ry p)) l) Rh ->
   number binary64 Sh -> number binary64 Rh -> computed (alike_expr (Rabs c) rad om opm Sh Rh infl lostc) r ->
   Rabs (s - mid) <= r.
 Proof.
   intros Hi Hr Pr Len Hc Pc Prad Fc Frad Hx Hm Hu Ho Hs Ht Hmid Fo Fm Fr Fj Hn H0 H1 H2 Hom Hopm Hnorm Hl.
   intros HS HR FS FR Hrr.
-  apply Rle_trans with (1 := alike_ball A l s mid total c own model reach k extra Hi Hr Pr Len
+  apply Rle_trans with (1 := alike_ball A l s mid total c own model reach k extra Hi Hr (proj1 Pr) Len
     (fun p I => proj1 (Hc p I))
     Pc Hx (proj1 Hm) Hu (proj1 Ho) Hs Ht Hmid).
   unfold dot_radius. pose proof U_pos as Up. destruct U_small as [E Us]. pose proof least_pos as Lp.
@@ -324,7 +347,7 @@ Proof.
   assert (S0 : 0 <= sum value bs) by (rewrite <- (positive_size bs PosS); apply size_nonneg).
   assert (R0 : 0 <= sum value br) by (rewrite <- (positive_size br PosR); apply size_nonneg).
   set (S := sum value bs) in *. set (R := sum value br) in *.
-  destruct (lost_computed (absolute A) normal reach lostc (k + 1 + extra) T Pr ltac:(lia) Fj Fr Hnorm Hl)
+  destruct (lost_covers (absolute A) normal reach reachc lostc (k + 1 + extra) T Pr ltac:(lia) Fj Fr Hnorm Hl)
     as (Fl & Pl & Ll).
   assert (F : fair (alike_expr (Rabs c) rad om opm Sh Rh infl lostc)).
   { simpl. repeat split; try lra; auto using number_abs. }
@@ -333,7 +356,7 @@ Proof.
   change (exactly (alike_expr (Rabs c) rad om opm Sh Rh infl lostc)) with
     ((Rabs c * (om * Sh + opm * Rh) + rad * opm * (Sh + Rh)) * infl + lostc).
   assert (SRk : S + R <= INR k * reach).
-  { apply Rle_trans with (INR (length l) * reach); [|apply Rmult_le_compat_r; [exact Pr|now apply le_INR]].
+  { apply Rle_trans with (INR (length l) * reach); [|apply Rmult_le_compat_r; [exact (proj1 Pr)|now apply le_INR]].
     unfold S, R, bs, br. clear - Hc. induction l as [|p l IH]; [simpl; lra|].
     change (length (p :: l)) with (S (length l)).
     rewrite S_INR. destruct (Hc p (or_introl eq_refl)) as (_ & _ & W). simpl.
@@ -430,7 +453,7 @@ Proof.
     lra. }
   assert (X4 : lostc * (7 / 8) <= lostc * q) by (apply Rmult_le_compat_l; lra).
   replace (3 * j * (absolute A + least) * (2 + reach)) with (3 * (absolute A + least) * B) in * by (unfold B; ring).
-  replace (100 * j * least * (2 + reach)) with (100 * (least * B)) in Ll by (unfold B; ring).
+  replace (88 * j * least * (2 + reach)) with (88 * (least * B)) in Ll by (unfold B; ring).
   fold (N Sh Rh). replace ((N Sh Rh * infl + lostc) * q) with (N Sh Rh * infl * q + lostc * q) by ring.
   lra.
 Qed.

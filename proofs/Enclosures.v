@@ -155,11 +155,12 @@ Proof.
 Qed.
 
 (** The ball that linear returns contains every value of the arithmetic. The sums S and R are computed in any
-    order, or left out where they do not matter. For: core/balls.py linear, where [loses] is true. *)
+    order, or left out where they do not matter; [far] bounds the operands, and reach is that as computed,
+    perhaps rounded down. For: core/balls.py linear, where [loses] is true. *)
 Theorem linear_encloses (A : arithmetic) (powers p1 p2 : bool) (l : list entry) (n steps : nat)
-    (s mid reach widest i0 i1 infl normal g Sh Rh r : R) :
-  (forall e, In e l -> in_ball e) -> (forall e, In e l -> bounded reach widest e) ->
-  0 <= reach -> 0 <= widest -> (length l <= n + 1)%nat ->
+    (s mid far reach widest i0 i1 infl normal g Sh Rh r : R) :
+  (forall e, In e l -> in_ball e) -> (forall e, In e l -> bounded far widest e) ->
+  0 <= far <= reach * (9 / 8) -> 0 <= widest -> (length l <= n + 1)%nat ->
   (count l - (if powers then 1 else 0) <= steps)%nat -> INR steps * (U + relative A) <= 1 / 4 ->
   dots A powers (map actual l) s -> dots checker powers (map at_mid l) mid ->
   number binary64 reach -> number binary64 widest -> number binary64 (4 * (INR n + 1)) -> number binary64 Sh ->
@@ -173,7 +174,7 @@ Theorem linear_encloses (A : arithmetic) (powers p1 p2 : bool) (l : list entry) 
   Rabs (s - mid) <= r.
 Proof.
   intros Hb Hw Pr Pw Len Cnt K Hs Hm Freach Fwidest Fn FS FR Fg Hn H0 H1 H2 Hnorm G HS HR Hr.
-  apply Rle_trans with (1 := linear_ball A powers l s mid reach widest n steps Hb Hw Pr Pw Len Cnt K Hs Hm).
+  apply Rle_trans with (1 := linear_ball A powers l s mid far widest n steps Hb Hw (proj1 Pr) Pw Len Cnt K Hs Hm).
   unfold linear_radius. set (gm := gamma (INR steps) (U + relative A)) in *.
   pose proof U_pos as Up. destruct U_small as [E Us]. pose proof least_pos as Lp. pose proof NORMAL_pos as Np.
   pose proof TINY_pos as Tp. pose proof (relative_bounds A) as V. pose proof (absolute_nonneg A) as T.
@@ -255,7 +256,9 @@ Proof.
   assert (NB : 64 * least * B <= NORMAL * B) by (apply Rmult_le_compat_r; lra).
   assert (TB : 0 <= t * B) by (apply Rmult_le_pos; lra).
   assert (TQ : 0 <= TINY * q) by (apply Rmult_le_pos; lra).
-  replace (2 * (INR n + 1) * (t + least) * W) with (2 * (t + least) * B) by (unfold B; ring).
+  assert (Bf : (INR n + 1) * (2 + widest + far) <= B * (9 / 8)).
+  { unfold B. rewrite Rmult_assoc. apply Rmult_le_compat_l; [lra|unfold W; lra]. }
+  apply (Rmult_le_compat_l (2 * (t + least))) in Bf; [|lra].
   lra.
 Qed.
 
