@@ -356,3 +356,11 @@ def test_a_sum_of_two_overflows_by_its_radius(A) -> None:
 def test_an_exponential_is_zero_only_far_below() -> None:
     found = balls.exp_nonpositive(np.array([-700.0, -700.5, -1400.0, -np.inf, 0.0]))
     assert (found > 0).tolist() == [True, False, False, False, True]
+
+
+def test_more_terms_than_float32_counts() -> None:
+    n, live = (1 << 25) + 8, (1 << 24) + 1
+    m = np.zeros((1, n), np.int8)
+    m[0, :live] = 1
+    x = Ball(m, np.broadcast_to(np.int8(0), m.shape))
+    assert balls.live_terms(x, np.broadcast_to(1.0, (n, 1)))[0, 0] >= live

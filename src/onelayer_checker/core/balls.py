@@ -169,10 +169,10 @@ def linear(x: Ball, W: Array, b: Ball | Array | float, A: Arithmetic) -> Ball:
 def live_terms(x: Ball, W: Array) -> Array:
     """At most how many products of x W are not exact zeros: [1, out], or [T, out] for wide rows of mostly zeros."""
     used = W != 0
-    if W.shape[-2] > 6:
+    if 6 < W.shape[-2] < 1 << 24:  # below, float32 counts exactly
         live = (x.m != 0) | (x.r != 0)
         if 2 * np.count_nonzero(live) < live.size:
-            return product(live.astype(np.float32), used.astype(np.float32))  # below 2^24, which is exact
+            return product(live.astype(np.float32), used.astype(np.float32))
     return np.asarray(np.count_nonzero(used, axis=-2, keepdims=True))
 
 
