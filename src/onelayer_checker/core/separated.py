@@ -51,7 +51,7 @@ def _on_lattice(judge: Judge, claim: Claim, samples: Samples, size: float) -> Ve
     order = np.argsort(keys[0]) if len(keys) == 1 else np.lexsort(keys)
     same = np.flatnonzero(np.all([key[order[1:]] == key[order[:-1]] for key in keys], axis=0))
     i, k = samples.i, samples.k
-    for few in np.split(same, [64]):  # some first: where contexts are closer than 1, these show it
+    for few in filter(len, np.split(same, [64])):  # some first: where contexts are closer than 1, these show it
         spend("comparing equal samples", 2e4 * len(few))
         a, b = order[few], order[few + 1]  # to be in one class is transitive: neighbours are enough
         if not same_class(judge.data, judge.network, claim.scope, i[a], k[a], i[b], k[b]).all():
