@@ -85,10 +85,21 @@ def test_data_is_compared_as_arrays_or_as_a_file(tmp_path) -> None:
 
 
 def test_padding_is_not_compared() -> None:
-    stored = Data(np.array([[0, 1], [1, 9]]), np.array([2, 1]), np.array([[1.0], [0.0], [1.0]]), np.arange(3))
-    own = ([["a", "b"], ["b"]], [["y", "x"], ["y"]])
-    assert same_data(own, NAMES, stored, np.dtype("f4")).outcome == "proved"
-    assert same_data((own[0], [["y", "x"], ["x"]]), NAMES, stored, np.dtype("f4")).outcome == "refuted"
+    """Nor is it counted: what stands behind it keeps its place. A sequence of padding is not certified."""
+    tokens, answers = (
+        np.array([[1, 9, 9], [0, 1, 9], [1, 1, 0]]),
+        np.array([[1.0], [1.0], [0.0], [0.0], [0.0], [1.0]]),
+    )
+    stored = Data(tokens, np.array([1, 2, 3]), answers, np.arange(6))
+    own = ([["b"], ["a", "b"], ["b", "b", "a"]], [["y"], ["y", "x"], ["x", "x", "y"]])
+    for order in ([0, 1, 2], [2, 1, 0], [1], [2]):
+        mine = tuple([part[i] for i in order] for part in own)
+        assert same_data(mine, NAMES, stored, np.dtype("f4")).outcome == "proved"
+    for k in range(3):
+        wrong = [["x" if row[-1] == "y" else "y"] if i == k else row[-1:] for i, row in enumerate(own[1])]
+        said = [row[:-1] + last for row, last in zip(own[1], wrong, strict=True)]
+        assert same_data((own[0], said), NAMES, stored, np.dtype("f4")).outcome == "refuted"
+    assert same_data(([["c", "a"]], [["y", "x"]]), NAMES, stored, np.dtype("f4")).outcome == "undecided"
 
 
 def test_a_text_is_compared_by_its_bytes(tmp_path) -> None:
