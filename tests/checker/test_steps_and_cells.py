@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from onelayer_checker.core.balls import ARITHMETICS, FLOAT32, FLOAT64, REAL, Ball, exact
+from onelayer_checker.core.balls import ARITHMETICS, FLOAT32, FLOAT64, NORMAL, REAL, Ball, exact
 from onelayer_checker.search import cells as finding
 from onelayer_checker.search import steps as stepping
 from onelayer_checker.search.cells import Cells, families, in_range, staircases
@@ -290,8 +290,8 @@ def test_subnormal_numbers_may_be_flushed(A) -> None:
     assert low[1] <= -small
     assert high[1] == 0
     assert high[0] >= small
-    assert low[2] <= least <= high[2]
-    assert low[3] <= -least <= high[3]
+    assert low[2] == least == high[2]
+    assert low[3] == -least == high[3]
     assert low[5] == 3 == high[5]
     low, high = ends(Ball(np.array([[0.1, 3.0]]), np.array([[0.3, 0.0]])), np.array([1, 0]), A)
     assert low[0, 0] < 3 < high[0, 0]  # rounded outward where anything is not known
@@ -440,3 +440,57 @@ def test_edges_that_are_not_exact_are_rounded_outward(A) -> None:
                         assert [state[k] for k in own] == ["on" if k - start == j else "off" for k in own]
                         sure += 1
     assert sure > 500
+
+
+@pytest.mark.parametrize("A", EVERY, ids=ARITHMETICS)
+def test_each_token_is_within_range_alone(A) -> None:
+    """Beside a token that is far away: the bound is the same as that of a token alone."""
+    for reach, largest, units, fits in (
+        (0.0, A.big / 20, 1, True),
+        (0.0, A.big / 16, 1, False),
+        (A.big / 10, 1.0, 1, True),
+        (A.big / 10, 1.0, 2, False),
+    ):
+        for low, high in ((0.0, reach), (-reach, 0.0)):
+            beside = within_range(np.array([low, np.nan]), np.array([high, np.nan]), largest, units, A)
+            assert beside.tolist() == [fits, False]
+            assert within_range(np.array([low]), np.array([high]), largest, units, A).tolist() == [fits]
+    steps = Steps(0, 1.0, np.array([1.0]), np.array([0.5]), 1.0, 1.0)
+    assert steps.decide(exact(np.array([[A.big / 10], [A.big / 7]])), A).tolist() == [1, -1]
+
+
+@pytest.mark.parametrize("few", [0, 8])
+def test_steps_include_their_edges(monkeypatch, few) -> None:
+    monkeypatch.setattr(stepping, "FEW_STEPS", few)
+    steps = Steps(0, 1.0, np.array([1.0, 2.0, 3.0]), np.array([0.5, 1.5, 2.5]), 2.0, 1.0)
+    t = exact(np.array([[0.5], [1.0], [1.5], [2.0], [2.5], [3.0], [0.75], [2.75]]))
+    assert steps.decide(t, REAL).tolist() == [0, 1, 1, 2, 2, 3, -1, -1]
+    rows = RowSteps(0, 1.0, np.array([[0.0, 3.0]]), np.array([[-1.0, 2.0]]))
+    t = exact(np.array([[0.0], [2.0], [3.0], [2.5], [1.5]]))
+    assert rows.decide(t, np.zeros(5, int), REAL).tolist() == [1, 1, 2, -1, 1]
+
+
+def test_a_step_of_a_row_is_off_one_below_its_threshold() -> None:
+    """Or a little further below, where the difference is not a number of the format."""
+    table = np.array([[0.1, 0.3, 3.0, 2.0**53 + 4]])
+    rows = RowSteps.of(0, 1.0, table)
+    for threshold, below in zip(table[0].tolist(), rows.below[0].tolist(), strict=True):
+        assert Fraction(below) <= Fraction(threshold) - 1 <= Fraction(below) + 2
+    assert RowSteps.of(0, 1.0, table[:, 1:3]).decide(exact(np.array([[1.5]])), np.zeros(1, int), REAL)[0] == 1
+
+
+@pytest.mark.parametrize("A", EVERY, ids=ARITHMETICS)
+def test_rows_at_the_ends_of_the_range(A) -> None:
+    """Large thresholds on either side, far coordinates, and slopes and thresholds that might be flushed."""
+    faint = 8 * (A.tiny + NORMAL)
+    for table, slope, t, sure in (
+        ([[-A.big / 4, 1.0]], 1.0, 3.0, False),
+        ([[0.25]], 0.25, A.big / 10, False),
+        ([[0.25]], 0.25, A.big / 20, True),
+        ([[0.0]], faint, 1.0, True),
+        ([[0.0]], faint / 2, 1.0, False),
+        ([[faint, 0.5]], 1.0, 3.0, True),
+        ([[faint * 0.75, 0.5]], 1.0, 3.0, False),
+    ):
+        found = RowSteps.of(0, slope, np.array(table)).decide(exact(np.array([[t]])), np.zeros(1, int), A)
+        assert found[0] == (len(table[0]) if sure else -1), (table, slope, t)
