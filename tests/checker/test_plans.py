@@ -1,0 +1,324 @@
+"""From layers to a plan, step by step: what is looked up, what is gated, what is evaluated, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from onelayer_checker.core.balls import FLOAT32, REAL, Ball, exact
+from onelayer_checker.core.layers import Layer, Stack, run_stack
+from onelayer_checker.search.builder import FEW_UNITS, LONG, MOST_BLOCKS, NONE, Builder, NotSearched, tabled
+from onelayer_checker.search.operations import Add, Collect, Evaluate, Gate, Pick, Sums
+from onelayer_checker.search.parts import Dense, Few, Known, Rows
+from onelayer_checker.search.plan import Plan, Planner
+from onelayer_checker.search.stack import Searched
+from tests.checker.test_search import STACKS, hand_made, last, line, stacked
+
+ONE_TABLE = ["Decide", "Collect"]
+#: The operations of each kind of stack, and about how much work they are.
+PLANS = {
+    "cells": (ONE_TABLE, 1400),
+    "cells, whole answers": (ONE_TABLE, 1400),
+    "cells with gaps": (ONE_TABLE, 1400),
+    "steps": (ONE_TABLE, 1400),
+    "steps that add up to fractions": (None, 609.6),
+    "cells and steps": (["Decide", "Decide", "Add"], 1660),
+    "two lines": (["Decide", "Decide", "Add"], 1660),
+    "two lines, whole answers": (["Decide", "Decide", "Add"], 1660),
+    "two lines in blocks": (["Decide", "Decide", "Add"], 1660),
+    "more layers": (ONE_TABLE, 1400),
+    "a diagonal layer": (ONE_TABLE, 1400),
+    "a diagonal layer last": (ONE_TABLE, 1400),
+    "few gates": (["Decide", "Decide", "Add", "Evaluate"], 2076),
+    "many gates": (["Decide", "Decide", "Gate", "Add"], 2180),
+    "gates of fractions": (["Decide", "Decide", "Gate", "Add"], 2180),
+    "gates and a carried number": (["Decide", "Decide", "Evaluate", "Evaluate", "Gate", "Add"], 2821.8),
+    "a carried number": (["Decide", "Decide", "Evaluate", "Evaluate", "Add", "Evaluate"], 2565.4),
+    "a staircase in a row": (["Decide", "Evaluate", "Evaluate", "DecideInRow", "Collect"], 2121.8),
+    "constants": (["Decide", "Add"], 1460),
+}
+
+
+def kinds(operations) -> list[str]:
+    return [type(operation).__name__ for operation in operations]
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_each_kind_of_stack_takes_these_operations(name) -> None:
+    layers = tuple(hand_made(name, np.random.default_rng(0)))
+    wanted, effort = PLANS[name]
+    plan, searched = Plan.of(layers, REAL), Searched(layers)
+    assert (plan and kinds(plan.operations)) == wanted
+    assert searched.effort(REAL) == pytest.approx(effort)
+    if plan is not None:
+        assert plan.effort(REAL) == pytest.approx(effort)
+        names = [plan.output, *(getattr(o, "by", getattr(o, "into", 0)) for o in plan.operations)]
+        assert 0 not in names  # the choice and the slot that are there at the start are not written again
+    else:
+        assert searched.effort(REAL) == Stack(layers).effort(REAL)
+
+
+def known(units, rows: int, by: int = 1, table: bool = True) -> Known:
+    units = np.asarray(units)
+    value = np.arange(rows * len(units), dtype=float).reshape(rows, len(units))
+    return Known(units, by, "table" if table else "one", exact(value) if table else None)
+
+
+def test_units_with_balls_are_put_together() -> None:
+    few, dense = known(range(FEW_UNITS), LONG + 1), Dense(np.arange(20, 23), 5)
+    for part, joins in (
+        (few, True),
+        (known(range(FEW_UNITS + 1), LONG + 1), False),
+        (known(range(FEW_UNITS), LONG), False),
+        (known(range(2), 0, table=False), False),
+        (Few(np.arange(3), 4), False),
+    ):
+        builder = Builder(REAL)
+        found = builder.merged([part, dense])
+        if joins:
+            (whole,) = found
+            assert whole.units.tolist() == [*range(FEW_UNITS), 20, 21, 22]
+            ((collect,)) = builder.operations
+            assert isinstance(collect, Collect)
+            assert collect.parts == [part, dense]
+            assert whole.slot == collect.into != dense.slot
+        else:
+            assert found == [part, dense]
+            assert builder.operations == []
+    builder = Builder(REAL)
+    alone = known([0], 2)
+    assert builder.merged([alone]) == [alone]
+    assert builder.operations == []
+    (whole,) = builder.merged([known([3, 1], 2)], every=True)
+    assert isinstance(whole, Dense)
+    assert whole.units.tolist() == [3, 1]
+    assert kinds(builder.operations) == ["Collect"]
+    assert isinstance(builder.merged([known([0], 2, table=False)], every=True)[0], Known)
+
+
+def test_a_part_inside_a_block() -> None:
+    builder = Builder(REAL)
+    dense, table, one = Dense(np.array([4, 2, 7]), 3), known([4, 2, 7], 2), known([4, 2, 7], 0, table=False)
+    for part in (dense, table, one):
+        assert builder.within(part, 5, 7) is None
+        assert builder.within(part, 0, 2) is None
+        assert builder.within(part, 8, 9) is None
+        assert builder.within(part, 2, 8).units.tolist() == [2, 0, 5]
+    assert builder.operations == []
+    inside = builder.within(table, 2, 7)
+    assert inside.units.tolist() == [2, 0]
+    assert inside.table.m.tolist() == [[0, 1], [3, 4]]
+    inside = builder.within(dense, 4, 8)
+    assert inside.units.tolist() == [0, 3]
+    ((pick,)) = builder.operations
+    assert isinstance(pick, Pick)
+    assert (pick.slot, pick.columns.tolist(), pick.into) == (3, [0, 2], inside.slot)
+    for part in (one, Few(np.array([4, 2, 7]), 1)):
+        with pytest.raises(NotSearched):
+            builder.within(part, 2, 7)
+
+
+def test_units_that_nothing_feeds() -> None:
+    b, units = np.array([2.0, -1.0, 0.0, 3.0]), np.array([True, True, True, False])
+    (part,) = Builder(REAL).constants(units, b, False)
+    assert (part.units.tolist(), part.by, part.kind, part.table.m.tolist()) == ([0], NONE, "table", [[2]])
+    (part,) = Builder(REAL).constants(units, b, True)
+    assert (part.units.tolist(), part.table.m.tolist()) == ([0, 1, 2], [[2, -1, 0]])
+    assert Builder(REAL).constants(units & (b <= 0), b, False) == []
+    assert Builder(REAL).constants(np.zeros(4, bool), b, True) == []
+    (faint,) = Builder(FLOAT32).constants(np.ones(1, bool), np.array([2.0**-127]), False)
+    assert faint.table.r[0, 0] >= 2.0**-127
+    with pytest.raises(NotSearched):
+        Builder(FLOAT32).constants(np.ones(1, bool), np.array([2.0**127]), False)
+
+
+def test_a_table_after_a_layer() -> None:
+    value = Ball(np.array([[-1.0, 2.0]]), np.array([[0.5, 0.0]]))
+    assert Builder(REAL).after(value, True).m.tolist() == [[-1, 2]]
+    assert Builder(REAL).after(value, False).m.tolist() == [[0, 2]]
+    with pytest.raises(NotSearched):
+        Builder(REAL).after(Ball(value.m, np.array([[0.0, np.inf]])), True)
+
+
+def test_choices_written_out() -> None:
+    assert tabled(known(range(2), 0, table=False)).m.tolist() == [[1, 0], [0, 1], [0, 0]]
+    assert tabled(Known(np.arange(2), 1, "upto")).m.tolist() == [[0, 0], [1, 0], [1, 1]]
+    table = known(range(2), 3)
+    assert tabled(table) is table.table
+    assert tabled(known(range(1 << 11), 0, table=False)).m.shape == (2049, 2048)
+    with pytest.raises(NotSearched):
+        tabled(known(range((1 << 11) + 1), 0, table=False))
+
+
+def test_blocks_that_are_fed_alike_are_evaluated_together() -> None:
+    W = np.arange(12.0).reshape(2, 3, 2)
+    layer = Layer(W, np.arange(4.0))
+    builder = Builder(REAL)
+    (found,) = builder.through([Dense(np.array([2, 0, 3, 5]), 7)], layer, True)
+    ((evaluate,)) = builder.operations
+    assert isinstance(evaluate, Evaluate)
+    assert evaluate.layer.weight.tolist() == [
+        [W[0, 2].tolist(), W[0, 0].tolist()],
+        [W[1, 0].tolist(), W[1, 2].tolist()],
+    ]
+    assert (evaluate.slot, evaluate.into, evaluate.last) == (7, found.slot, True)
+    assert found.units.tolist() == [0, 1, 2, 3]
+    builder = Builder(REAL)
+    found = builder.through([Dense(np.array([2, 0, 3]), 7)], layer, False)  # not as many of each
+    assert kinds(builder.operations) == ["Pick", "Evaluate", "Pick", "Evaluate"]
+    assert sorted(np.concatenate([part.units for part in found]).tolist()) == [0, 1, 2, 3]
+    many = Layer(np.ones((MOST_BLOCKS, 2, 1)), np.zeros(MOST_BLOCKS))
+    assert Builder(REAL).through([known([0], 2)], many, True)
+    more = Layer(np.ones((MOST_BLOCKS + 1, 2, 1)), np.zeros(MOST_BLOCKS + 1))
+    with pytest.raises(NotSearched):
+        Builder(REAL).through([known([0], 2)], more, True)
+
+
+def test_a_diagonal_layer() -> None:
+    builder = Builder(REAL)
+    layer = Layer(np.array([2.0, 3, 4, 5]).reshape(4, 1, 1), np.array([1.0, -9, 1, 7]))
+    parts = [Dense(np.array([2]), 7), Known(np.array([1, 0]), 3, "one")]
+    dense, table, rest = builder.through(parts, layer, False)
+    ((evaluate,)) = builder.operations
+    assert (evaluate.slot, evaluate.into, evaluate.last) == (7, dense.slot, False)
+    assert evaluate.layer.weight.ravel().tolist() == [4]
+    assert evaluate.layer.bias.tolist() == [1]
+    assert (table.kind, table.by, table.table.m.tolist()) == ("table", 3, [[0, 1], [0, 3], [0, 1]])
+    assert (rest.units.tolist(), rest.table.m.tolist()) == ([3], [[7]])
+    with pytest.raises(NotSearched):
+        builder.through([Few(np.array([0]), 1)], layer, False)
+
+
+def row(value, by: int) -> Rows:
+    value = np.asarray(value, float)
+    return Rows(by, value, np.abs(value), 1, True, True)
+
+
+def test_choices_that_a_gate_goes_by() -> None:
+    """The one that leaves fewest sums above 0, if that is at most half; or all but the largest together."""
+    eye, builder = np.pad(np.eye(8), ((0, 1), (0, 0))), Builder(REAL)
+
+    def pivots(rows, bias=-1.0) -> list[int]:
+        return builder.pivots(Sums.of(rows, None, np.zeros((0, 8)), np.full(8, bias), []))
+
+    assert pivots([row(eye, 3)]) == [3]
+    assert pivots([row(eye, 3)], bias=0.0) == []
+    ones = np.pad(np.ones((2, 8)), ((0, 1), (0, 0)))
+    assert pivots([row(eye, 3), row(ones, 4)], bias=-2.0) == [3]
+    assert pivots([row(ones, 4), row(eye, 3)], bias=-2.0) == [3]
+    assert pivots([row(ones, 4), row(ones[1:], 5)], bias=-2.0) == [5, 4]
+    assert pivots([row(ones, 4), row(ones[1:], 5), row(np.ones((9, 8)), 6)], bias=-3.0) == [5, 4]
+    half = np.repeat(np.eye(2), 4, axis=1)  # half of the sums are above 0
+    assert pivots([row(half, 3)]) == []
+    third = np.repeat(np.eye(3), 3, axis=1)[:, :8]
+    assert pivots([row(third, 3)]) == [3]
+
+
+def test_sums_that_several_parts_feed() -> None:
+    W, b = np.ones((20, 9)), np.full(9, -5.0)
+    W[:9] = 6 * np.eye(9)
+    one, dense = Known(np.arange(9), 1, "one"), Dense(np.array([12, 10]), 5)
+
+    def several(parts, columns=9, last=False, bias=b):
+        builder = Builder(REAL)
+        found = builder.several(parts, W, bias, np.arange(columns), last)
+        ((operation,)) = builder.operations
+        assert found.units.tolist() == list(range(columns))
+        assert found.slot == operation.into
+        assert isinstance(found, Few) == isinstance(operation, Gate)
+        return operation, builder.widest
+
+    gate, widest = several([one, dense])
+    assert isinstance(gate, Gate)
+    assert (gate.by, gate.sums.slot, gate.sums.weight.shape, widest) == ([1], 5, (2, 9), 64)
+    assert isinstance(several([one], columns=8)[0], Gate)
+    for columns, at_the_end in ((7, False), (9, True)):
+        add, _ = several([one, dense], columns, at_the_end)
+        assert isinstance(add, Add)
+        assert (add.last, add.few, add.sums.bias.tolist()) == (at_the_end, [], [-5.0] * columns)
+    few = Few(np.array([15, 14]), 8)
+    add, _ = several([one, few])
+    assert [(slot, weights.shape) for slot, weights in add.few] == [(8, (2, 9))]
+    assert add.sums.slot is None
+    wide = Dense(np.arange(9, 19), 5)
+    assert several([wide, few])[1] == 99
+    for parts in ([dense, wide], [Known(np.arange(9, 12), 1, "table", exact(np.full((1, 3), 0.5))), dense]):
+        with pytest.raises(NotSearched):
+            several(parts)
+
+
+def rows_found(W, b=None, plain=None, block=None, parts=None, dense=(2,)) -> list[list[int]]:
+    K = W.shape[1]
+    planner = Planner(REAL)
+    parts = parts or [Known(np.arange(2), 4, "one"), Dense(np.array(dense), 6)]
+    found = planner.in_rows(
+        parts,
+        parts[-1],
+        W.reshape(len(W), K, -1),
+        np.zeros((K, 1)) if b is None else b,
+        np.ones(K, bool) if plain is None else plain,
+        np.zeros(K, int) if block is None else block,
+    )
+    for (members, part), operation in zip(found, planner.operations, strict=True):
+        assert part.units.tolist() == members.tolist()
+        assert (part.kind, part.by) == ("upto", operation.by)
+        assert (operation.row, operation.slot) == (4, 6)
+        assert operation.family.table.tolist() == [*W[:2, members].tolist(), [0] * len(members)]
+        assert operation.family.slope == -W[2 + operation.family.column, members[0]]
+    assert len({part.by for _, part in found}) == len(found)
+    return [members.tolist() for members, _ in found]
+
+
+def test_staircases_in_rows_end_where_something_else_begins() -> None:
+    W = np.array([[1.0, 2, 3, 4], [2, 2, 5, 6], [-2, -2, -2, -2], [0, 0, 0, 0]])
+
+    def changed(place, value):
+        other = W.copy()
+        other[place] = value
+        return other
+
+    every = [[0, 1, 2, 3]]
+    assert rows_found(W) == every
+    assert rows_found(W, block=np.array([0, 0, 1, 1])) == [[0, 1], [2, 3]]
+    assert rows_found(W, plain=np.array([1, 0, 1, 1], bool)) == [[0], [2, 3]]
+    assert rows_found(W, b=np.array([[0], [0], [1.0], [0]])) == [[0, 1], [3]]
+    assert rows_found(changed((2, 1), -4)) == [[0], [1], [2, 3]]
+    for slope in (2, -3, 0, -(2.0**-101), -(2.0**101), -(2.0**-100), -(2.0**100)):
+        assert rows_found(changed((2, 1), slope)) == [[0], [2, 3]], slope
+    for slope in (-(2.0**-99), -(2.0**99)):
+        assert rows_found(changed((2, 1), slope)) == [[0], [1], [2, 3]]
+    assert rows_found(changed((0, 1), 0.5)) == [[0], [1, 2, 3]]  # out of order in one row
+    assert rows_found(changed((1, 3), 4.5)) == [[0, 1, 2], [3]]
+    assert rows_found(changed((3, 2), 1)) == [[0, 1], [3]]  # it reads a unit of another part
+    two = changed((2, 1), 0)
+    two[3, 1] = -2
+    assert rows_found(two, dense=(2, 3)) == [[0], [1], [2, 3]]  # along another coordinate
+    both = changed((3, 1), -2)
+    assert rows_found(both, dense=(2, 3)) == [[0], [2, 3]]
+    wide = np.repeat(W[:, :, None], 2, axis=2)
+    assert Planner(REAL).in_rows([], Dense(np.array([2]), 6), wide, np.zeros((4, 2)), np.ones(4, bool), None) == []
+
+
+def test_only_cells_name_rows_and_each_step_is_taken_once() -> None:
+    W = np.array([[1.0, 2], [2, 2], [-2, -2], [0, 0]])
+    dense = Dense(np.array([2]), 6)
+    for part in (Known(np.arange(2), 4, "upto"), known([0, 1], 2, by=4), Few(np.arange(2), 4)):
+        assert rows_found(W, parts=[part, dense]) == []
+    free = np.array([[0.0, 0], [0, 0], [-2, -2], [0, 0]])  # they read no row, and fit every part
+    twice = [Known(np.arange(2), 4, "one"), Known(np.array([3]), 5, "one"), dense]
+    assert rows_found(free, parts=twice) == [[0, 1]]
+
+
+def test_the_output_is_in_the_order_of_the_layer() -> None:
+    """Columns that several parts feed come after those that one feeds."""
+    W = np.zeros((7, 4))
+    W[:4, 0], W[:, 1], W[4:, 2], W[:, 3] = [1, 2, 3, 4], np.arange(7), [5, 6, 7], 1
+    layers = (*stacked(line(2, 4, 6), line(3, 5, slope=2.0)), Layer(W, np.arange(4.0)))
+    plan = Plan.of(layers, REAL)
+    assert kinds(plan.operations)[-1] == "Pick"
+    t = exact(np.array([[0.5, 0.5], [2.5, 3.5], [7.0, 9.0]]))
+    y, unknown = plan.run(t, REAL)
+    assert not unknown.any()
+    assert y.m.tolist() == run_stack(layers, t, REAL).m.tolist()
+    rng = np.random.default_rng(0)
+    assert Plan.of((last(rng, 2, 4), last(rng, 4, 2)), REAL) is None
