@@ -31,12 +31,12 @@ AIMS: dict[str, list[str]] = {
     "core/separated": _tests("separated", "claims"),
     "core/texts": _tests("texts"),
     "search/builder": SEARCH,
-    "search/cells": _tests("steps_and_cells", "search_of_models"),
+    "search/cells": _tests("decisions", "steps_and_cells", "search_of_models"),
     "search/operations": SEARCH,
     "search/parts": _tests("parts") + SEARCH,
     "search/plan": SEARCH,
     "search/stack": SEARCH,
-    "search/steps": _tests("steps_and_cells", "search_of_models"),
+    "search/steps": _tests("decisions", "steps_and_cells"),
 }
 
 

@@ -169,6 +169,8 @@ def test_rows_beside_others_have_the_radii_that_they_have_alone(A) -> None:
         deeper = balls.dot(weights.reshape(1, 2, 2, 3), values.reshape(1, 2, 3, 2), A, extra)
         assert (deeper.m[0] == stacked.m).all()
         assert (deeper.r[0] == stacked.r).all()
+    ones = balls.dot(exact(np.ones((2, 2, 3))), exact(np.ones((2, 3, 2))), A)
+    assert (ones.r == balls.dot(exact(np.ones((2, 3))), exact(np.ones((3, 2))), A).r).all()
     assert balls.dot(weights, values, A).r.tolist() == balls.dot(weights, values, A, 0).r.tolist()
 
 
