@@ -16,8 +16,8 @@ import time
 from typing import Any
 
 from onelayer import Approximation, HypothesisError, approximate
-from onelayer.approximation import PLANS
-from onelayer.approximation.measure import largest_error
+from onelayer.compile.approximate import PLANS
+from onelayer.measure.worst_error import largest_error
 
 TARGETS = (
     "sort",

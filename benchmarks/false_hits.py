@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from onelayer import HypothesisError, memorize
-from onelayer.constructions.memorization import assemble
-from onelayer.constructions.problem import read_problem
-from onelayer.constructions.readout.false_hits import upper_limit
-from onelayer.constructions.search import search
-from onelayer.constructions.unknown import unknown_inputs
+from onelayer.compile.memorize import assemble
+from onelayer.compile.unknown_inputs import unknown_inputs
+from onelayer.readouts.false_hits import upper_limit
+from onelayer.search.problem import read_problem
+from onelayer.search.routes import search
 
 STRANGERS, BATCH = 1_000_000, 50_000
 SIZES = (10, 50, 2_000)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from onelayer import Memory, memorize, save
-from onelayer.model.forward import forward
+from onelayer.network.forward import forward
 
 SEQUENCES, PLACES, WIDTH, CLASSES, VOCABULARY = 100_000, 16, 16, 65_536, 50_000
 #: Sequences whose answers are asked of the dense networks; ONELAYER_BENCH_DENSE overrides it.

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from onelayer import memorize, to_torch
-from onelayer.memory import Memory
-from onelayer.model import Grouped, Linear, Transformer
-from onelayer.model.forward import forward
+from onelayer.model import Model
+from onelayer.network import Grouped, Linear, Transformer
+from onelayer.network.forward import forward
 
 n = d = 16
 ORDERS = 20

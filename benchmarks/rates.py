@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from onelayer.approximation import BUILDERS
-from onelayer.approximation.measure import largest_error
-from onelayer.approximation.plan import Built, Request
-from onelayer.approximation.prove import bound_of, prove
+from onelayer.certificates.functions import bound_of, prove
+from onelayer.compile.approximate import BUILDERS
+from onelayer.compile.cost import Built, Request
 from onelayer.ledger import Ledger
-from onelayer.memory import Memory
-from onelayer.targets import Target, resolve
+from onelayer.measure.worst_error import largest_error
+from onelayer.model import Model
+from onelayer.problems.targets import Target, resolve
 
 #: The error is of order levels^-rate.
 THEORY = {"quantise": 1, "positional": 2}

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from onelayer.comparison import compare
-from onelayer.constructions.contexts import hardmax
-from onelayer.data.tables import example, read_table
-from onelayer.model import Attention
+from onelayer.contexts import hardmax
+from onelayer.measure.price import compare
+from onelayer.network import Attention
+from onelayer.problems.tables import example, read_table
 
 LAYERS = 2_000
 

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from onelayer import memorize_text, save
-from onelayer.text import python_reference
+from onelayer.compile.text import python_reference
 
 CONTEXT, PASSAGE, CHAPTER = 128, 2000, 20_000
 
@@ -22,7 +22,7 @@ def run() -> dict[str, list[dict[str, object]]]:
     start = time.perf_counter()
     model = memorize_text(text, context=CONTEXT)
     built = time.perf_counter() - start
-    measured = model.windows_right(text)
+    measured = recall_text(model, text)
     at = len(text) // 3
     start = time.perf_counter()
     recited = model.generate(text[at : at + CONTEXT], PASSAGE)
@@ -36,7 +36,7 @@ def run() -> dict[str, list[dict[str, object]]]:
         "build s": built,
         "passage exact": recited == text[at + CONTEXT : at + CONTEXT + PASSAGE],
         "bytes/s recited": PASSAGE / seconds,
-        "parameters": model.memory.n_parameters,
+        "parameters": model.n_parameters,
     }
     return {"Python's language reference, windows of 128 bytes": [row], "the checker": [proved(text[:CHAPTER])]}
 
@@ -46,7 +46,7 @@ def proved(text: bytes) -> dict[str, object]:
     model = memorize_text(text, context=CONTEXT)
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
-        path = save(Path(folder) / "model", model.memory, certificate=model.certify(text))
+        path = save(Path(folder) / "model", model, certificate=certify(model, text))
         certified = time.perf_counter() - start
         start = time.perf_counter()
         command = [sys.executable, "-I", "-m", "onelayer_checker", str(path)]

@@ -26,8 +26,8 @@ import numpy as np
 
 from benchmarks.throughput import one_core
 from onelayer import Approximation, approximate
-from onelayer.approximation.measure import Box, largest_error
-from onelayer.targets import Target
+from onelayer.measure.worst_error import Box, largest_error
+from onelayer.problems.targets import Target
 
 TARGETS, N, TOLERANCE = ("standardise", "sort"), 3, 0.05
 CONSTRUCTIONS = ("positional", "quantise")

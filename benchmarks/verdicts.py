@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.checker import verification
 from onelayer import memorize, memorize_text, save
-from onelayer.text import python_reference
+from onelayer.compile.text import python_reference
 
 n = d = 16
 SIZES = (125, 2_000, 20_000, 100_000)
@@ -100,7 +100,7 @@ def text(size: int) -> Callable[[Path], tuple[float, float, int]]:
         start = time.process_time()
         model = memorize_text(words, context=128)
         built = time.process_time() - start
-        save(folder, model.memory, certificate=model.certify(words))
+        save(folder, model, certificate=certify(model, words))
         return built, time.process_time() - start - built, len(words.encode())
 
     return make

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from onelayer.approximation import Approximation, approximate
-from onelayer.casting import cast
-from onelayer.certify.certificate import Certificate, certify
-from onelayer.constructions.contexts.boltzmann import boltzmann
-from onelayer.constructions.memorization import memorize
+from onelayer.certificates.certificate import Certificate
+from onelayer.compile.approximate import approximate
+from onelayer.compile.memorize import memorize
+from onelayer.compile.planning import Plan, plan
+from onelayer.compile.text import memorize_text
+from onelayer.contexts.boltzmann import boltzmann
 from onelayer.errors import HypothesisError
-from onelayer.export.bundle import load, save
-from onelayer.memory import Memory
-from onelayer.planning import Plan, plan
-from onelayer.text import TextMemory, load_text, memorize_text
+from onelayer.measure.survival import cast
+from onelayer.model import Model, certify, load, save
+
+#: Names of the first release: there is one kind of model now.
+Memory = TextMemory = Approximation = Model
+load_text = load
 
 __version__ = "0.1.0"
 __all__ = [
@@ -19,6 +22,7 @@ __all__ = [
     "Certificate",
     "HypothesisError",
     "Memory",
+    "Model",
     "OneLayerMemorizer",
     "Plan",
     "TextMemory",

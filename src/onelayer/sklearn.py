@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.constructions.memorization import memorize
-from onelayer.constructions.problem import Mapping, Readout
-from onelayer.data.answers import Scope
-from onelayer.data.files.table import refuse
-from onelayer.data.sequences import Sequences, read_sequences
+from onelayer.compile.memorize import memorize
 from onelayer.errors import MissingExtraError
+from onelayer.problems.answers import Scope
+from onelayer.problems.files.table import refuse
+from onelayer.problems.sequences import Sequences, read_sequences
+from onelayer.search.problem import Mapping, Readout
 
 try:
     from sklearn.base import BaseEstimator
@@ -63,7 +63,7 @@ class OneLayerMemorizer(BaseEstimator):  # type: ignore[misc]  # scikit-learn ha
 
     Attributes
     ----------
-    model_ : onelayer.Memory
+    model_ : onelayer.Model
         The weights, the ledger of constants and the trace.
     classes_ : ndarray
         Labels in sorted order; for classification only.

@@ -45,7 +45,7 @@ def bundle(name: str) -> Bundle:
         target, n=2, d=d, tolerance=tolerance, construction=construction, dtype=dtype, low=-0.5, high=0.7
     )
     with tempfile.TemporaryDirectory() as folder:
-        return read(save(Path(folder) / "bundle", model, certificate=model.certify()))
+        return read(save(Path(folder) / "bundle", model, certificate=certify(model, )))
 
 
 def judged(b: Bundle) -> list[str]:

@@ -15,8 +15,8 @@ import pytest
 
 from attacks.bundle import Bundle, read
 from onelayer import memorize, save
-from onelayer.constructions.contexts import projection, published
-from onelayer.data.separation import distinct
+from onelayer.contexts import projection, published
+from onelayer.problems.separation import distinct
 from onelayer_checker.arb import engine as arb_engine
 from onelayer_checker.arb import graph as arb_graph
 from onelayer_checker.arb.graph import Graph, outward

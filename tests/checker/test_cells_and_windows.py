@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import onelayer
-from onelayer.certify.certificate import certify_data
+from onelayer.certificates.certificate import certify_data
 from onelayer_checker.core.balls import ARITHMETICS, FLOAT32, Ball, relu
 from onelayer_checker.core.graph import build
 from onelayer_checker.core.layers import Layer, run_stack
@@ -61,7 +61,7 @@ def test_one_wrong_entry_of_a_table_is_refuted(rng, tmp_path) -> None:
     X = rng.standard_normal((120, 6, 4)).astype(np.float32)
     Y = rng.integers(0, 500, (120, 6))
     model = onelayer.memorize(X, Y)
-    certificate = onelayer.certify(model, X, Y)
+    certificate = onelayer.certificates(model, X, Y)
     wrong = certificate.data["answers"].copy()
     wrong[77] += 1.0
     certificate.data["answers"] = wrong
@@ -75,7 +75,7 @@ def test_windows_of_a_stream(tmp_path) -> None:
     text = b"she sells sea shells by the sea shore, and the shells she sells are sea shells, I am sure. " * 3
     model = onelayer.memorize_text(text, context=12)
     certificate = model.certify(text)
-    folder = onelayer.save(tmp_path / "model", model.memory, certificate=certificate)
+    folder = onelayer.save(tmp_path / "model", model, certificate=certificate)
     command = [sys.executable, "-I", "-m", "onelayer_checker", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.stdout.splitlines()[-1] == "VERIFIED", done
@@ -85,7 +85,7 @@ def test_windows_of_a_stream(tmp_path) -> None:
     stream, n = certificate.data["stream"], int(certificate.data["window"][0])
     tokens = np.ascontiguousarray(np.lib.stride_tricks.sliding_window_view(stream, n))
     rest = {name: a for name, a in certificate.data.items() if name in ("answers", "which")}
-    assert certify_data(model.memory, {"tokens": tokens, **rest}).claims == certificate.claims
+    assert certify_data(model, {"tokens": tokens, **rest}).claims == certificate.claims
 
 
 def test_one_wrong_continuation_is_refuted(tmp_path) -> None:
@@ -95,7 +95,7 @@ def test_one_wrong_continuation_is_refuted(tmp_path) -> None:
     which = certificate.data["which"].copy()
     which[20] = (which[20] + 1) % 200
     certificate.data["which"] = which
-    verdict = check(onelayer.save(tmp_path / "model", model.memory, certificate=certificate))
+    verdict = check(onelayer.save(tmp_path / "model", model, certificate=certificate))
     assert verdict["result"] == "NOT VERIFIED"
     assert "sequence 20, token 7" in verdict["claims"][0]["why"]
 
@@ -104,7 +104,7 @@ def test_a_stranger_that_is_known_is_refuted(rng, tmp_path) -> None:
     X = rng.standard_normal((120, 6, 4)).astype(np.float32)
     Y = rng.integers(0, 500, (120, 6))
     model = onelayer.memorize(X, Y, default=-1)
-    certificate = onelayer.certify(model, X, Y)
+    certificate = onelayer.certificates(model, X, Y)
     certificate.data["strangers"] = np.concatenate([certificate.data["strangers"][:2], X[5:6]])
     verdict = check(onelayer.save(tmp_path / "model", model, certificate=certificate))
     assert verdict["result"] == "NOT VERIFIED"
@@ -128,7 +128,7 @@ def test_windows_that_do_not_fit_are_malformed(tmp_path, name) -> None:
     model = onelayer.memorize_text(text, context=8)
     certificate = model.certify(text)
     MALFORMED[name](certificate.data)
-    verdict = check(onelayer.save(tmp_path / "model", model.memory, certificate=certificate))
+    verdict = check(onelayer.save(tmp_path / "model", model, certificate=certificate))
     assert (verdict["result"], verdict["gate"]) == ("MALFORMED", "data")
 
 
@@ -136,7 +136,7 @@ def test_windows_that_do_not_fit_are_malformed(tmp_path, name) -> None:
 def test_the_second_engine_leaves_causal_claims_to_the_first(tmp_path, options) -> None:
     text = b"to be, or not to be, that is the question"
     model = onelayer.memorize_text(text, context=8)
-    folder = onelayer.save(tmp_path / "model", model.memory, certificate=model.certify(text))
+    folder = onelayer.save(tmp_path / "model", model, certificate=onelayer.certify(model, text))
     verdict = check(folder, options=Options(**options))
     assert verdict["result"] == "VERIFIED"
     assert {claim["engine"] for claim in verdict["claims"]} == {"numpy"}
@@ -154,8 +154,8 @@ def test_both_engines_agree_on_cells(rng, tmp_path) -> None:
 
 def test_causal_attention_is_judged_as_it_is_executed(rng) -> None:
     """Balls of a random causal network contain what the library computes, for all tokens and for the last ones."""
-    from onelayer.model import Attention, Linear, Transformer
-    from onelayer.model.forward import forward_block
+    from onelayer.network import Attention, Linear, Transformer
+    from onelayer.network.forward import forward_block
 
     heads = [
         rng.standard_normal(shape).astype(np.float32) for shape in ((1, 3, 2), (1, 3, 2), (1, 3, 2), (1, 2, 3))

@@ -57,14 +57,14 @@ def generated(route: str, draw: int = 0) -> list[Case]:
         if "default" in wish:
             wish["default"] = -1 if form == "classes" else [0.0, 0.0]
         model = onelayer.memorize(X, Y, **wish)
-        cases.append(Case(model, onelayer.certify(model, X, Y, lengths)))
+        cases.append(Case(model, onelayer.certificates(model, X, Y, lengths)))
     return cases
 
 
 def texts() -> list[Case]:
     line = b"she sells sea shells by the sea shore; " * 2
     made = ((size, onelayer.memorize_text(line[:size], n)) for size in (8, 20, 39, 60, 78) for n in (2, 5, 12))
-    return [Case(model.memory, model.certify(line[:size])) for size, model in made]
+    return [Case(model, model.certify(line[:size])) for size, model in made]
 
 
 def outcomes(folder, dense: bool) -> list[tuple[str, str]]:

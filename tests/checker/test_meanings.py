@@ -16,7 +16,7 @@ from attacks.bundle import read
 from attacks.counterexamples import COPY, IDENTITY, bundle, claim
 from attacks.meanings import ANSWERS, SEQUENCES, loosen, misnomers
 from onelayer import HypothesisError, load, memorize, save
-from onelayer.certify.names import names_of
+from onelayer.certificates.names import names_of
 from onelayer_checker import Claim, check
 from onelayer_checker.core.meaning import beside, constant_error
 from onelayer_checker.core.samples import Data
@@ -89,7 +89,7 @@ def test_wrong_answers_are_named_and_nothing_is_written(tmp_path) -> None:
 
 def test_the_certified_names_are_those_that_answer(tmp_path, facts) -> None:
     """Swapped with every digest rewritten they are VERIFIED, and answer wrongly; only the data tells."""
-    model, proof = memorize(*DATA), onelayer.certify(memorize(*DATA), *DATA)
+    model, proof = memorize(*DATA), onelayer.certificates(memorize(*DATA), *DATA)
     a, b, *others = model.form.classes
     swapped = replace(model, form=replace(model.form, classes=(b, a, *others)))
     with pytest.raises(HypothesisError, match="a certificate of this very model"):
@@ -166,15 +166,15 @@ def test_reals_are_proved_to_their_rounding_or_to_what_was_asked_for(tmp_path) -
     X, Y = rng.standard_normal((12, 3, 2)).astype(np.float32), rng.standard_normal((12, 3))
     model = memorize(X, Y, dtype="float32")
     rounding = float(np.abs(Y - Y.astype(np.float32)).max())
-    claims = {c["arith"]: c for c in onelayer.certify(model, X, Y).claims if c["type"] == "memorizes"}
+    claims = {c["arith"]: c for c in onelayer.certificates(model, X, Y).claims if c["type"] == "memorizes"}
     for found in claims.values():
         assert rounding <= float.fromhex(found["eps"]) <= rounding * 1.000001
     with pytest.raises(HypothesisError, match=r"it can prove .*\. Pass tolerance="):
-        onelayer.certify(model, X, Y, tolerance=rounding / 2)
+        onelayer.certificates(model, X, Y, tolerance=rounding / 2)
     with pytest.raises(HypothesisError, match="a constant would do"):
-        onelayer.certify(model, X, Y, tolerance=100)
+        onelayer.certificates(model, X, Y, tolerance=100)
     with pytest.raises(HypothesisError, match="a number of at least 0"):
-        onelayer.certify(model, X, Y, tolerance=-1.0)
+        onelayer.certificates(model, X, Y, tolerance=-1.0)
     with pytest.raises(HypothesisError, match="real answers for a tolerance"):
         save(tmp_path / "m", memorize(*DATA), data=DATA, tolerance=0.1)
     assert not list(tmp_path.iterdir())
@@ -189,7 +189,7 @@ def test_an_interpolating_readout_is_certified_to_what_it_states_or_is_asked(tmp
     X, Y = rng.standard_normal((12, 3, 2)), rng.standard_normal((12, 3))
     model = memorize(X, Y, readout="triangular", dtype="float64")
     with pytest.raises(HypothesisError) as caught:
-        onelayer.certify(model, X, Y)
+        onelayer.certificates(model, X, Y)
     enough = float(caught.value.remedy.split("tolerance=")[1].split()[0])
     report = check(
         save(tmp_path / "m", model, data=(X, Y), tolerance=enough), data=(X, Y), require=["memorizes real"]
@@ -217,7 +217,7 @@ def test_answers_of_another_kind_are_not_certified() -> None:
     classes, reals = rng.integers(0, 5, (6, 2)), rng.standard_normal((6, 2))
     for first, second in ((classes, reals), (reals, classes)):
         with pytest.raises(HypothesisError, match="answers of the kind that was memorised"):
-            onelayer.certify(memorize(X, first), X, second)
+            onelayer.certificates(memorize(X, first), X, second)
 
 
 def test_the_command_line_of_the_checker(tmp_path, facts, folder) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onelayer.targets import ZOO
-from onelayer.targets.program import BINARY, UNARY
+from onelayer.problems.targets import ZOO
+from onelayer.problems.targets.program import BINARY, UNARY
 from onelayer_checker.core.files import Malformed
 from onelayer_checker.functions import intervals, targets
 from tests.checker import enclosures, mutants

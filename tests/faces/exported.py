@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from onelayer import Memory, memorize
-from onelayer.constructions.readout.plateaus import on_a_line
-from onelayer.data.sequences import Sequences
-from onelayer.model import Attention, Embedding, Grouped, Layer, Linear, Transformer
-from onelayer.model.forward import forward
+from onelayer.network import Attention, Embedding, Grouped, Layer, Linear, Transformer
+from onelayer.network.forward import forward
+from onelayer.problems.sequences import Sequences
+from onelayer.readouts.plateaus import on_a_line
 
 N, n, d = 40, 6, 5
 Run = Callable[[Sequences], np.ndarray]

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from onelayer import approximate, load
-from onelayer.approximation.refinement import refinements, size, slope
-from onelayer.certify.words import at_most
+from onelayer.certificates.words import at_most
 from onelayer.cli import function_pictures
-from onelayer.targets import names
+from onelayer.compile.refinement import refinements, size, slope
+from onelayer.problems.targets import names
 from tests.faces.test_cli import run
 
 MEDIAN = ("median", "--n", "2", "--tolerance", "0.1", "--construction", "quantise")

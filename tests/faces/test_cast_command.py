@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from onelayer import cast, load, memorize, save
-from onelayer.data.tables import example, read_table
+from onelayer.problems.tables import example, read_table
 
 stored = partial(memorize, mapping="temperature", readout="plateaus")  # one kind: what survives depends on it
 FACTS = """{"tokens": ["river", "bank"], "answers": ["water", "shore"]}

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from onelayer import load
-from onelayer.data.tables import example, read_table, write_answers
+from onelayer.problems.tables import example, read_table, write_answers
 
 
 def run(*arguments, ok: int = 0, **environment) -> subprocess.CompletedProcess[str]:

@@ -11,7 +11,7 @@ import pytest
 
 from attacks.hostile import UGLY, honest, hostile_folders
 from onelayer import memorize, save
-from onelayer.certify.report import escape
+from onelayer.measure.report import escape
 from onelayer.errors import HypothesisError, visible
 
 FOLDERS = {folder.name: folder for folder in hostile_folders()}

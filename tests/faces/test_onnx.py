@@ -27,11 +27,11 @@ from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from onelayer import HypothesisError
-from onelayer.data.sequences import Sequences
 from onelayer.export import onnx as export
 from onelayer.export.onnx import build, to_onnx
-from onelayer.model import Transformer
-from onelayer.model.forward import forward
+from onelayer.network import Transformer
+from onelayer.network.forward import forward
+from onelayer.problems.sequences import Sequences
 
 LEVELS = onnxruntime.GraphOptimizationLevel
 OPTIMISED, AS_WRITTEN = LEVELS.ORT_ENABLE_ALL, LEVELS.ORT_DISABLE_ALL

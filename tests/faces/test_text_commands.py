@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from onelayer import load_text
-from onelayer.text import python_reference
+from onelayer.compile.text import python_reference
 
 TEXT = python_reference().encode()[20_000:24_000]
 
@@ -36,7 +36,7 @@ def folder(tmp_path_factory):
 
 def test_a_passage_is_recited(folder) -> None:
     asked = ("recite", folder / "model", "--prompt-file", folder / "prompt.txt", "--length", 60)
-    model = load_text(folder / "model")
+    model = load(folder / "model")
     wanted = model.generate(TEXT[:500], 60)
     assert wanted == TEXT[500:560]
     done = run(*asked)
@@ -85,7 +85,7 @@ def test_for_machines(folder, tmp_path) -> None:
 def test_byte_pairs(folder, tmp_path) -> None:
     asked = ("memorize-text", folder / "passage.txt", "--out", tmp_path / "m", "--context", 16)
     run(*asked, "--tokenizer", "bpe", "--vocabulary-size", 280)
-    model = load_text(tmp_path / "m")
+    model = load(tmp_path / "m")
     assert model.tokens.size == 280
     (tmp_path / "prompt").write_bytes(model.decode(model.encode(TEXT)[:12]))
     said = run("recite", tmp_path / "m", "--prompt-file", tmp_path / "prompt", "--length", 5).stdout

@@ -22,9 +22,9 @@ from exported import (
     staircase,
 )
 
-from onelayer.data.sequences import Sequences
 from onelayer.export.torch import Grouped, OneLayer, to_torch
-from onelayer.model.forward import forward
+from onelayer.network.forward import forward
+from onelayer.problems.sequences import Sequences
 
 
 def run(net: OneLayer, sequences: Sequences) -> np.ndarray:

@@ -12,7 +12,7 @@ import torch
 from onnx import helper, numpy_helper
 
 from onelayer import approximate, memorize, save, to_onnx, to_torch
-from onelayer.certify.exports import onnx_mismatch, replay, torch_mismatch
+from onelayer.measure.exports import onnx_mismatch, replay, torch_mismatch
 from tests.faces.test_cli import run
 
 rng = np.random.default_rng(21)
@@ -140,7 +140,7 @@ def function(request, tmp_path_factory):
     """The same for models of functions, some with several heads."""
     folder = tmp_path_factory.mktemp("function")
     model = approximate(**FUNCTIONS[request.param], n=2, tolerance=0.1)
-    save(folder / "bundle", model, certificate=model.certify())
+    save(folder / "bundle", model, certificate=certify(model, ))
     to_onnx(model, folder / "m.onnx")
     torch.save(to_torch(model).state_dict(), folder / "m.pt")
     return folder, model

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 import onelayer
 from onelayer import approximation
-from onelayer.approximation import BUILDERS, PLANS
-from onelayer.approximation.plan import Request, enough_levels
-from onelayer.constructions.approximation.grid import Grid
-from onelayer.constructions.approximation.positional import Lattice, at_vertices, construct, interpolate
+from onelayer.compile.approximate import BUILDERS, PLANS
+from onelayer.compile.cost import Request, enough_levels
+from onelayer.functions.grid import Grid
+from onelayer.functions.positional import Lattice, at_vertices, construct, interpolate
 from onelayer.ledger import Ledger
-from onelayer.targets import resolve
+from onelayer.problems.targets import resolve
 
 CASES = [
     ("sort", 3, 1, 0.1, "quantise"),
@@ -51,7 +51,7 @@ def test_the_bound_is_proved_and_holds(
     dense = model.predict(model.box.draw(np.random.default_rng(0), 200), path="dense")
     found = model.predict(model.box.draw(np.random.default_rng(0), 200))
     np.testing.assert_allclose(dense, found, atol=1e-5)
-    onelayer.save(tmp_path / "model", model, certificate=model.certify())
+    onelayer.save(tmp_path / "model", model, certificate=onelayer.certify(model, ))
     ran = subprocess.run(
         [sys.executable, "-I", "-m", "onelayer_checker", str(tmp_path / "model")], capture_output=True, text=True
     )

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from onelayer.data.tables import example, read_table, write_answers
 from onelayer.errors import HypothesisError
+from onelayer.problems.tables import example, read_table, write_answers
 
 
 def save(path: Path, text: str) -> Path:

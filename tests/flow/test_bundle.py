@@ -157,7 +157,7 @@ def test_bundles_of_version_1_are_read(tmp_path, name) -> None:
 
 def test_names_that_do_not_fit_the_weights_are_refused(tmp_path) -> None:
     """Even where every digest is right: positions, and the bytes of a text's tokens, are said in one place only."""
-    text = memorize_text(b"to be, or not to be", context=4).memory
+    text = memorize_text(b"to be, or not to be", context=4)
     for model, field, value in (
         (memorize(X, rng.integers(0, 9, (20, 5))), "positions", True),
         (memorize(X, rng.integers(0, 9, (20, 5))), "pieces", [""]),

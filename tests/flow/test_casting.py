@@ -11,12 +11,12 @@ import pytest
 import torch
 
 from onelayer import HypothesisError, cast, memorize
-from onelayer.casting import round_weights
-from onelayer.data.tables import example, read_table
 from onelayer.export.torch import to_torch
-from onelayer.model import Attention, Embedding, Grouped, Linear, Transformer, forward
-from onelayer.model import half as half_pass
-from onelayer.model.half import LIMITS, half_outputs, nearest
+from onelayer.measure import half as half_pass
+from onelayer.measure.half import LIMITS, half_outputs, nearest
+from onelayer.measure.survival import round_weights
+from onelayer.network import Attention, Embedding, Grouped, Linear, Transformer, forward
+from onelayer.problems.tables import example, read_table
 
 TORCH = {"float16": torch.float16, "bfloat16": torch.bfloat16}
 FACTS = [["river", "bank"], ["bank", "robber"], ["robber", "river"]]
@@ -209,7 +209,7 @@ def test_infinite_numbers_are_wrong_answers_without_a_warning(monkeypatch) -> No
 
 def test_a_sample_is_asked_where_all_would_take_long(dtype, monkeypatch) -> None:
     model = stored(FACTS, WORDS)
-    monkeypatch.setattr("onelayer.casting.WORK", 0)
+    monkeypatch.setattr("onelayer.measure.survival.WORK", 0)
     report = cast(model, dtype, FACTS, WORDS, answers=3)
     assert (report.right, report.asked, report.total) == (3, 3, 6)
     assert "3 of 3 asked of 6 answers survive" in str(report)
@@ -217,7 +217,7 @@ def test_a_sample_is_asked_where_all_would_take_long(dtype, monkeypatch) -> None
     report = cast(model, dtype, FACTS, first_and_last, answers=2)
     assert (report.right, report.asked, report.first_wrong) == (0, 2, "sequence 0, token 0 ('river')")
     assert cast(model, dtype, FACTS, first_and_last, answers=None).right == 4
-    monkeypatch.setattr("onelayer.casting.WORK", 10**6)
+    monkeypatch.setattr("onelayer.measure.survival.WORK", 10**6)
     assert cast(model, dtype, FACTS, first_and_last, answers=2).asked == 6
 
 

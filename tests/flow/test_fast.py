@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from onelayer import approximate, memorize
-from onelayer.model import Grouped, Linear
-from onelayer.model.fast import find_plateaus
-from onelayer.model.forward import apply_stack
+from onelayer.gadgets.fast import find_plateaus
+from onelayer.network import Grouped, Linear
+from onelayer.network.forward import apply_stack
 
 rng = np.random.default_rng(2)
 X = rng.standard_normal((60, 8, 5))
@@ -21,7 +21,7 @@ def model(request):
 
 
 def test_is_found_and_equals_the_dense_network_on_stored_data(model) -> None:
-    assert model.searches["readout"] is not None
+    assert model.evaluator.searches["readout"] is not None
     sequences = model.read(X)
     np.testing.assert_array_equal(model.outputs(sequences, "fast"), model.outputs(sequences, "dense"))
 
@@ -79,7 +79,7 @@ def test_approximations_by_search(target, n, construction) -> None:
     """Hats, few or many, and values behind a retrieval: where the bound holds, as the dense network."""
     model = approximate(target, n=n, tolerance=0.1, construction=construction)
     X = model.box.admit(np.random.default_rng(0).uniform(0, 1, (3000, n, 1)))
-    assert any(search is not None for search in model.searches.values())
+    assert any(search is not None for search in model.evaluator.searches.values())
     fast, dense = model.predict(X, path="fast"), model.predict(X, path="dense")
     if construction == "quantise":
         np.testing.assert_array_equal(fast, dense)

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onelayer.model import Attention, Embedding, Grouped, Linear, Transformer
-from onelayer.model.forward import forward
-from onelayer.model.trace import trace
+from onelayer.network import Attention, Embedding, Grouped, Linear, Transformer
+from onelayer.network.forward import forward
+from onelayer.network.trace import trace
 
 
 def random_model(rng: np.random.Generator, heads: int = 2, **attention) -> Transformer:

@@ -10,7 +10,7 @@ import pytest
 
 import onelayer
 from onelayer import HypothesisError, approximate
-from onelayer.recall import outside_box, recall
+from onelayer.measure.recall import outside_box, recall
 
 
 def wave(X: np.ndarray) -> np.ndarray:

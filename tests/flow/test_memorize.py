@@ -272,8 +272,8 @@ def test_the_order_of_the_sequences_does_not_matter(rng) -> None:
 
 
 def test_a_dropped_twin_stays_clear_of_other_boxes() -> None:
-    from onelayer.constructions.readout.fit import Task, fit
-    from onelayer.model.forward import apply_stack
+    from onelayer.network.forward import apply_stack
+    from onelayer.readouts.fit import Task, fit
 
     r = 1e-12
     half = 2.0 ** np.ceil(np.log2(3 * r))

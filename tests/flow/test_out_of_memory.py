@@ -14,12 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from onelayer import memorize
-from onelayer.constructions.contexts import quantiser
-from onelayer.data import blocks
-from onelayer.data.blocks import is_mapped
-from onelayer.data.files import streamed
-from onelayer.data.tables import read_table
+from onelayer.contexts import quantiser
 from onelayer.errors import HypothesisError
+from onelayer.problems import blocks
+from onelayer.problems.blocks import is_mapped
+from onelayer.problems.files import streamed
+from onelayer.problems.tables import read_table
 
 N, n, d = 300, 4, 6
 
@@ -60,8 +60,8 @@ def test_a_mapped_array_gives_the_same_weights(
 
 
 def test_read_sequences_leaves_a_mapped_array_where_it_is(tmp_path: Path) -> None:
-    from onelayer.constructions.contexts.stream import RealStream
-    from onelayer.data.sequences import read_sequences
+    from onelayer.contexts.stream import RealStream
+    from onelayer.problems.sequences import read_sequences
 
     X = mapped(tmp_path, tokens("plain"))
     assert np.shares_memory(read_sequences(X).tokens, X)

@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from onelayer import memorize
-from onelayer.data.tables import Table, example, read_table, write_answers
 from onelayer.errors import HypothesisError, MissingExtraError
+from onelayer.problems.tables import Table, example, read_table, write_answers
 
 ENDINGS = (".jsonl", ".csv", ".npz", ".parquet")
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onelayer import HypothesisError
-from onelayer.targets import resolve
-from onelayer.targets.expression import read_expression
-from onelayer.targets.formula import formula
+from onelayer.problems.targets import resolve
+from onelayer.problems.targets.expression import read_expression
+from onelayer.problems.targets.formula import formula
 
 rng = np.random.default_rng(7)
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from onelayer import HypothesisError
-from onelayer.targets import ZOO, Builder, Program, names, resolve
-from onelayer.targets.slopes import lipschitz
+from onelayer.problems.targets import ZOO, Builder, Program, names, resolve
+from onelayer.problems.targets.slopes import lipschitz
 from onelayer_checker.functions.targets import bounds, read_program
 
 NAMES = [*names(), "polynomial:7", "random:9"]
@@ -143,7 +143,7 @@ def test_programs_survive_json() -> None:
 def test_evaluation_in_blocks(monkeypatch) -> None:
     program, X = ZOO["standardise"].program(4, 2), rng(6).random((301, 4, 2))
     whole = program.evaluate(X)
-    monkeypatch.setattr("onelayer.targets.program.MOST_HELD", 500)
+    monkeypatch.setattr("onelayer.problems.targets.program.MOST_HELD", 500)
     assert np.array_equal(program.evaluate(X), whole)
     assert program.evaluate(X[:0]).shape == (0, 4, 2)
     with pytest.raises(HypothesisError, match=r"sequences of shape \[B, 4, 2\]"):

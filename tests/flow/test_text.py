@@ -16,28 +16,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import onelayer
-from onelayer import HypothesisError, TextMemory, casting, load, load_text, memorize, memorize_text, save
+from onelayer import HypothesisError, Model, casting, load, load_text, memorize, memorize_text, save
+from onelayer.compile.text import python_reference
 from onelayer.constructions import text as construction
-from onelayer.data import windows as data_windows
-from onelayer.data.answers import AnswerForm, read_answers
-from onelayer.data.sequences import read_sequences
-from onelayer.data.tokens import LETTERS, PairTokens, from_ranges, ranges
-from onelayer.model.forward import forward
-from onelayer.model.windows import find_windows
-from onelayer.recall import recall
-from onelayer.text import python_reference
+from onelayer.gadgets.windows import find_windows
+from onelayer.network.forward import forward
+from onelayer.problems import windows as data_windows
+from onelayer.problems.answers import AnswerForm, read_answers
+from onelayer.problems.sequences import read_sequences
+from onelayer.problems.tokens import LETTERS, PairTokens, from_ranges, ranges
+from onelayer.measure.recall import recall
 
 PASSAGE = python_reference().encode()[20_000:26_000]
 CONTEXTS = (3, 11, 32)
 
 
 @cache
-def model(context: int) -> TextMemory:
+def model(context: int) -> Model:
     return memorize_text(PASSAGE, context)
 
 
 @cache
-def pairs() -> TextMemory:
+def pairs() -> Model:
     return memorize_text(PASSAGE, 8, tokenizer="bpe", vocabulary_size=300)
 
 
@@ -60,7 +60,7 @@ def arrays(found: dict[tuple[int, ...], Counter[int]], size: int) -> tuple[np.nd
     return np.array(list(found)), np.stack([expected(counts, size) for counts in found.values()])
 
 
-def look_up(m: TextMemory, windows: np.ndarray) -> np.ndarray:
+def look_up(m: Model, windows: np.ndarray) -> np.ndarray:
     return m.windows.distributions[[m.windows.next_class(window) for window in windows]]
 
 
@@ -72,17 +72,17 @@ def test_every_window_gives_what_follows_it(context) -> None:
     windows, wanted = arrays(found, 256)
     assert (look_up(m, windows) == wanted).all()
     assert (_coordinates(m, windows).min(axis=0) == 1).all()  # the ReLU after the bottleneck cuts nothing off
-    right = m.windows_right(PASSAGE)
+    right = recall_text(m, PASSAGE)
     assert right.perfect
     assert (right.certain, right.ambiguous) == (len(found) - several, several)
-    ledger = m.memory.ledger
+    ledger = m.ledger
     assert ledger["windows"] == len(PASSAGE)
     assert (ledger["distinct"], ledger["ambiguous_windows"]) == (len(found), several)
     mixed = {_reduced(counts) for counts in found.values() if len(counts) > 1}
     assert ledger["distributions"] == 256 + len(mixed)
     places = sum(counts.total() for counts in found.values() if len(counts) > 1)
     assert ledger["ambiguous_places"] == places
-    assert ledger["parameters"] == m.memory.n_parameters
+    assert ledger["parameters"] == m.n_parameters
     assert ledger["margin"] > 1
 
 
@@ -98,11 +98,11 @@ def test_the_dense_network_says_the_same_to_the_bit(context) -> None:
     several = np.flatnonzero([len(counts) > 1 for counts in found.values()])[:40]
     some = np.unique(np.concatenate([np.arange(0, len(windows), 97), several]))
     m = model(context)
-    dense = forward(m.memory.transformer, windows[some])[:, -1]
+    dense = forward(m.transformer, windows[some])[:, -1]
     assert dense.dtype == np.float32
     assert dense.tobytes() == wanted[some].tobytes() == look_up(m, windows[some]).tobytes()
-    assert (m.memory.predict(windows[some]) == wanted[some]).all()
-    assert recall(m.memory, windows[some], wanted[some].astype(np.float64)).perfect
+    assert (m.predict(windows[some]) == wanted[some]).all()
+    assert recall(m, windows[some], wanted[some].astype(np.float64)).perfect
 
 
 @pytest.mark.parametrize(("length", "context"), [(200, 16), (200, 7), (6000, 32)])
@@ -111,13 +111,13 @@ def test_unknown_windows_are_answered_as_the_dense_network_does(length, context)
     m = model(context) if length == len(PASSAGE) else memorize_text(PASSAGE[:length], context)
     windows = np.random.default_rng(0).integers(0, 257, (150, context))
     given = look_up(m, windows)
-    assert given.tobytes() == forward(m.memory.transformer, windows)[:, -1].tobytes()
+    assert given.tobytes() == forward(m.transformer, windows)[:, -1].tobytes()
     classes = m.windows.look_up(_coordinates(m, windows))
     assert (m.windows.distributions[classes] == given).all()
     assert len(np.unique(classes)) > 10
 
 
-def _coordinates(m: TextMemory, windows: np.ndarray) -> np.ndarray:
+def _coordinates(m: Model, windows: np.ndarray) -> np.ndarray:
     w = m.windows
     return w.codes[np.arange(w.context), windows].sum(axis=1) + w.offset
 
@@ -126,14 +126,14 @@ def test_wrong_windows_are_seen() -> None:
     m = model(32)
     changed = bytearray(PASSAGE)
     changed[3000] = ord("~")
-    right = m.windows_right(bytes(changed))
+    right = recall_text(m, bytes(changed))
     assert not right.perfect
     assert 0 < right.certain - right.certain_right <= 34  # the change, and the windows that hold it
     assert right.first_wrong == "the window before token 3000"
     entries = tuple(table + (i == 0) for i, table in enumerate(m.windows.entries))
-    broken = TextMemory(m.memory, m.tokens)
+    broken = Model(m, m.tokens)
     broken.__dict__["windows"] = replace(m.windows, entries=entries)
-    assert broken.windows_right(PASSAGE).certain_right == 0
+    assert recall_text(broken, PASSAGE).certain_right == 0
 
 
 def _certain_stretch(tokens, context: int) -> tuple[int, int]:
@@ -192,8 +192,8 @@ def test_any_small_text(tokens, context, seed, lowest) -> None:
     m = memorize_text(text, context, seed)
     windows, wanted = arrays(counted(text, context, 256), 256)
     assert (look_up(m, windows) == wanted).all()
-    assert forward(m.memory.transformer, windows)[:, -1].tobytes() == wanted.tobytes()
-    assert m.windows_right(text).perfect
+    assert forward(m.transformer, windows)[:, -1].tobytes() == wanted.tobytes()
+    assert recall_text(m, text).perfect
 
 
 def test_exports_give_the_same_probabilities(tmp_path) -> None:
@@ -202,7 +202,7 @@ def test_exports_give_the_same_probabilities(tmp_path) -> None:
 
     windows, wanted = arrays(counted(PASSAGE, 3, 256), 256)
     some = np.arange(0, len(windows), 23)
-    memory = model(3).memory
+    memory = model(3)
     with torch.inference_mode():
         given = onelayer.to_torch(memory)(torch.from_numpy(windows[some])).numpy()[:, -1]
     assert given.tobytes() == wanted[some].tobytes()
@@ -213,13 +213,13 @@ def test_exports_give_the_same_probabilities(tmp_path) -> None:
 
 def test_saved_and_read_again(tmp_path) -> None:
     for m in (model(32), pairs()):
-        save(tmp_path / "model", m.memory)
-        again = load_text(tmp_path / "model")
+        save(tmp_path / "model", m)
+        again = load(tmp_path / "model")
         assert again.tokens == m.tokens
-        assert again.memory.ledger == m.memory.ledger
-        assert again.memory.form == m.memory.form
-        assert again.memory.transformer.attention.causal
-        assert again.windows_right(PASSAGE) == m.windows_right(PASSAGE)
+        assert again.ledger == m.ledger
+        assert again.form == m.form
+        assert again.transformer.attention.causal
+        assert recall_text(again, PASSAGE) == recall_text(m, PASSAGE)
         assert again.generate(PASSAGE[:100], 50) == m.generate(PASSAGE[:100], 50)
         assert repr(again) == repr(m)
     assert "at the last token" in repr(load(tmp_path / "model"))
@@ -227,7 +227,7 @@ def test_saved_and_read_again(tmp_path) -> None:
 
 def test_same_seed_same_weights() -> None:
     def weights(seed: int) -> bytes:
-        tensors = memorize_text(PASSAGE[:700], 9, seed).memory.transformer.tensors()
+        tensors = memorize_text(PASSAGE[:700], 9, seed).transformer.tensors()
         return b"".join(array.tobytes() for _, array in tensors)
 
     assert weights(1) == weights(1) != weights(2)
@@ -238,13 +238,13 @@ def test_byte_pairs() -> None:
     ids = m.encode(PASSAGE)
     assert m.decode(ids) == PASSAGE
     assert len(ids) < 0.8 * len(PASSAGE)
-    assert m.tokens.size == 300 == m.memory.form.width
+    assert m.tokens.size == 300 == m.form.width
     assert len(m.tokens.words) == len(set(m.tokens.words))
     assert m.decode(m.encode("naïve ☃\x00")) == "naïve ☃\x00".encode()
     found = counted(ids, 8, 300)
     windows, wanted = arrays(found, 300)
     assert (look_up(m, windows) == wanted).all()
-    assert m.windows_right(PASSAGE).perfect
+    assert recall_text(m, PASSAGE).perfect
     start, length = _certain_stretch(ids, 8)
     begin = max(start, 8)
     wanted_ids = ids[begin : start + length]
@@ -308,7 +308,7 @@ def test_refusals(arguments, said) -> None:
 
 
 def test_the_longest_context_works() -> None:
-    assert memorize_text(PASSAGE[:500], 390).windows_right(PASSAGE[:500]).perfect
+    assert recall_text(memorize_text(PASSAGE[:500], 390), PASSAGE[:500]).perfect
 
 
 def test_prompts_are_refused_for_tokens_that_the_text_has_not() -> None:
@@ -334,7 +334,7 @@ def test_too_many_distributions_are_refused(monkeypatch) -> None:
 def test_codes_that_collide_are_drawn_again(monkeypatch) -> None:
     said = iter([False, True])
     monkeypatch.setattr(construction, "_all_different", lambda _: next(said))
-    assert memorize_text("abcd abd", 2).memory.ledger["attempts"] == 2
+    assert memorize_text("abcd abd", 2).ledger["attempts"] == 2
     monkeypatch.setattr(construction, "_all_different", lambda _: False)
     with pytest.raises(HypothesisError, match="none of 12 draws"):
         memorize_text("abcd abd", 2)
@@ -361,14 +361,14 @@ def test_hashes_that_collide_are_drawn_again(monkeypatch) -> None:
 
 def test_other_models_are_no_texts() -> None:
     with pytest.raises(HypothesisError, match="made"):
-        TextMemory.of(memorize([["a", "b"]], [[1, 2]]))
-    memory = model(3).memory
+        Model.of(memorize([["a", "b"]], [[1, 2]]))
+    memory = model(3)
     with pytest.raises(HypothesisError, match="its tokenizer"):
-        TextMemory.of(replace(memory, form=replace(memory.form, components=3)))
+        Model.of(replace(memory, form=replace(memory.form, components=3)))
     uncausal = replace(memory.transformer, attention=replace(memory.transformer.attention, causal=False))
     assert find_windows(uncausal) is None
     with pytest.raises(HypothesisError, match="its layers"):
-        _ = TextMemory.of(replace(memory, transformer=uncausal)).windows
+        _ = Model.of(replace(memory, transformer=uncausal)).windows
 
 
 def test_answers_at_the_last_token(monkeypatch) -> None:
@@ -379,7 +379,7 @@ def test_answers_at_the_last_token(monkeypatch) -> None:
     sequences = read_sequences([["a", "b"], ["b", "a"]])
     answers = read_answers([[0.0, 1.0], [1.0, 0.0]], sequences, "last")  # vectors, although as many as tokens
     assert (answers.form.scope, answers.form.components) == ("last", 2)
-    memory = model(3).memory
+    memory = model(3)
     windows, wanted = arrays(counted(PASSAGE, 3, 256), 256)
     asked = []
     monkeypatch.setattr(casting, "half_outputs", lambda *given: asked.append(given[4:]) or wanted[:50])
@@ -402,8 +402,8 @@ def test_ranges_of_ids() -> None:
 def test_the_language_reference_by_heart() -> None:
     text = python_reference().encode()
     m = memorize_text(text)
-    assert m.memory.ledger["context"] == 128
-    right = m.windows_right(text)
+    assert m.ledger["context"] == 128
+    right = recall_text(m, text)
     assert right.perfect
     assert right.certain > 300_000
     certain = np.ones(len(text), bool)
@@ -414,5 +414,5 @@ def test_the_language_reference_by_heart() -> None:
     assert certain[start : start + 2128].all()
     assert m.generate(text[start : start + 128], 2000) == text[start + 128 : start + 2128]
     some = np.unique(np.linspace(0, len(text) - 1, 40).astype(int))
-    dense = forward(m.memory.transformer, windows.rows(some))[:, -1]
+    dense = forward(m.transformer, windows.rows(some))[:, -1]
     assert dense.tobytes() == windows.distributions[windows.answers[windows.group[some]]].tobytes()

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from onelayer import memorize
-from onelayer.certify.certificate import certify
-from onelayer.recall import recall
+from onelayer.certificates.certificate import certify
+from onelayer.measure.recall import recall
 
 RANK_ONE = {"mapping": "temperature", "rank": 1}
 LATTICE = {"mapping": "lattice"}

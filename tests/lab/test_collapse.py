@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from onelayer import memorize
-from onelayer.data.sequences import read_sequences
 from onelayer.errors import HypothesisError
 from onelayer.lab import collapse
 from onelayer.lab.collapse import context_keys, nearest_pairs
+from onelayer.problems.sequences import read_sequences
 
 
 def pairs_of(merges) -> set[frozenset[tuple[int, int]]]:

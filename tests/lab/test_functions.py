@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from onelayer.approximation.plan import Plan, counted
+from onelayer.compile.cost import Plan, counted
 from onelayer.lab.functions import fitted
 from onelayer.lab.statistics import Factor, Interval
-from onelayer.targets import resolve
+from onelayer.problems.targets import resolve
 
 
 def test_more_steps_leave_a_smaller_error() -> None:

@@ -12,10 +12,10 @@ import pytest
 import torch
 
 from onelayer.cli.race import _as_json, _says
-from onelayer.data.answers import read_answers
-from onelayer.data.sequences import read_sequences
-from onelayer.data.tables import example, read_table
 from onelayer.lab.race import Outcome, Runner, as_task, diagnose, race
+from onelayer.problems.answers import read_answers
+from onelayer.problems.sequences import read_sequences
+from onelayer.problems.tables import example, read_table
 
 torch.set_num_threads(1)
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from onelayer.constructions.readout import bits, plateaus
 from onelayer.errors import HypothesisError
-from onelayer.model import Grouped, Layer
-from onelayer.model.forward import apply_stack
+from onelayer.network import Grouped, Layer
+from onelayer.network.forward import apply_stack
+from onelayer.readouts import bits, plateaus
 
 DTYPES = [np.dtype("float64"), np.dtype("float32")]
 WORD = {DTYPES[0]: 52, DTYPES[1]: 23}

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import onelayer
-from onelayer.constructions.contexts.boltzmann import (
+from onelayer.contexts.boltzmann import (
     boltzmann,
     entropy,
     lemma_1_level_gap,

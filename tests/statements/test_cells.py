@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onelayer.constructions.readout import retrieval, table
-from onelayer.constructions.readout.cells import cut
-from onelayer.constructions.readout.peeling import peel, solve
-from onelayer.constructions.readout.rows import divide, ordered
-from onelayer.model import Linear
-from onelayer.model.cells import RetrievalSearch, TableSearch, find_retrieval, find_table
-from onelayer.model.forward import apply_stack
+from onelayer.gadgets.cells import RetrievalSearch, TableSearch, find_retrieval, find_table
+from onelayer.network import Linear
+from onelayer.network.forward import apply_stack
+from onelayer.readouts import retrieval, table
+from onelayer.readouts.cells import cut
+from onelayer.readouts.peeling import peel, solve
+from onelayer.readouts.rows import divide, ordered
 
 F32, F64 = np.dtype("float32"), np.dtype("float64")
 RADIUS = 0.1

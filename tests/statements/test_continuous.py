@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 import onelayer
-from onelayer.approximation import smooth
-from onelayer.approximation.plan import Request
-from onelayer.constructions.approximation import continuous
-from onelayer.constructions.approximation.continuous import STATEMENT, Domain
-from onelayer.constructions.impossible import narrow_stream
-from onelayer.constructions.readout import ridges
+from onelayer.compile.approximate import smooth
+from onelayer.compile.cost import Request
 from onelayer.errors import HypothesisError
-from onelayer.model.forward import forward
-from onelayer.targets import resolve
+from onelayer.functions import continuous
+from onelayer.functions.continuous import STATEMENT, Domain
+from onelayer.impossible import narrow_stream
+from onelayer.network.forward import forward
+from onelayer.problems.targets import resolve
+from onelayer.readouts import ridges
 
 CUBIC = "x + (2 * x - sum(y))**3"
 
@@ -137,6 +137,6 @@ def test_the_cubic_is_proved_where_no_narrow_layer_can_be(tmp_path) -> None:
     assert model.measured_error <= model.error_bound <= 0.12 < float(narrow_stream.ERROR_LOWER)
     assert [c["type"] for c in model.certify().claims] == ["sup_error_everywhere"] * 2
     assert model.left_out == 0
-    onelayer.save(tmp_path / "cubic", model, certificate=model.certify())
+    onelayer.save(tmp_path / "cubic", model, certificate=onelayer.certify(model, ))
     ran = subprocess.run([sys.executable, "-m", "onelayer_checker", str(tmp_path / "cubic")], capture_output=True)
     assert ran.stdout.decode().splitlines()[-1] == "VERIFIED"

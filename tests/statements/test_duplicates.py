@@ -11,8 +11,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from onelayer.constructions.contexts.duplicates import level_gap, separation_lower
-from onelayer.constructions.contexts.literal import precision
+from onelayer.contexts.duplicates import level_gap, separation_lower
+from onelayer.contexts.literal import precision
 from onelayer.errors import HypothesisError
 
 Counts = tuple[int, ...]

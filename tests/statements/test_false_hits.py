@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import beta
 
-from onelayer.constructions.readout import table
-from onelayer.constructions.readout.false_hits import bound, upper_limit
-from onelayer.data import strangers
-from onelayer.data.sequences import read_sequences
-from onelayer.model.forward import apply_stack
+from onelayer.network.forward import apply_stack
+from onelayer.problems import strangers
+from onelayer.problems.sequences import read_sequences
+from onelayer.readouts import table
+from onelayer.readouts.false_hits import bound, upper_limit
 
 F32 = np.dtype("float32")
 

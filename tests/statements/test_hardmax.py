@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from onelayer.constructions.contexts.agreement import compare, compare_exactly, ids, rounding_radius_upper
-from onelayer.constructions.contexts.hardmax import refutes, softmax_separates, witness
+from onelayer.contexts.agreement import compare, compare_exactly, ids, rounding_radius_upper
+from onelayer.contexts.hardmax import refutes, softmax_separates, witness
 from onelayer.errors import HypothesisError
-from onelayer.model import Attention
+from onelayer.network import Attention
 
 
 def layer(rng: np.random.Generator, d: int, whole: bool, biased: bool, dtype=np.float64) -> Attention:

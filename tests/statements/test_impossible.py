@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from onelayer.constructions.impossible import collision, constant_outputs, order, proportional
 from onelayer.errors import HypothesisError
-from onelayer.model import Attention, Embedding, Linear, Transformer
-from onelayer.model.forward import forward
+from onelayer.impossible import collision, constant_outputs, order, proportional
+from onelayer.network import Attention, Embedding, Linear, Transformer
+from onelayer.network.forward import forward
 
 
 def random_model(rng: np.random.Generator, d: int, readout: int = 2, **options) -> Transformer:

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onelayer import HypothesisError, certify, memorize
-from onelayer.constructions.contexts import lattice
-from onelayer.constructions.contexts.quantiser import quantise
-from onelayer.constructions.contexts.stream import open_stream
-from onelayer.data.sequences import read_sequences
-from onelayer.model import Linear, Transformer
-from onelayer.model.forward import apply_stack, forward
+from onelayer.contexts import lattice
+from onelayer.contexts.quantiser import quantise
+from onelayer.contexts.stream import open_stream
+from onelayer.network import Linear, Transformer
+from onelayer.network.forward import apply_stack, forward
+from onelayer.problems.sequences import read_sequences
 
 
 @pytest.fixture

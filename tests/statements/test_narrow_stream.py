@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onelayer.constructions.impossible.narrow_stream import ERROR_LOWER, STATEMENT, error_lower, target, witness
 from onelayer.errors import HypothesisError
-from onelayer.model import Attention, Embedding, Linear, Transformer
-from onelayer.model.forward import forward
+from onelayer.impossible.narrow_stream import ERROR_LOWER, STATEMENT, error_lower, target, witness
+from onelayer.network import Attention, Embedding, Linear, Transformer
+from onelayer.network.forward import forward
 
 SEVERAL = st.integers(1, 12)
 SIZES = st.floats(-3, 3)

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from onelayer.constructions.contexts import projection, rank_one
-from onelayer.constructions.contexts.literal import precision
-from onelayer.constructions.contexts.projection import constant, levels, published_constant, ratio_lower, search
+from onelayer.contexts import projection, rank_one
+from onelayer.contexts.literal import precision
+from onelayer.contexts.projection import constant, levels, published_constant, ratio_lower, search
 from onelayer.errors import HypothesisError
 
 

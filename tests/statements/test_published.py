@@ -12,11 +12,11 @@ import flint
 import numpy as np
 import pytest
 
-from onelayer.constructions.contexts import projection, published
-from onelayer.constructions.contexts.boltzmann import lemma_1_level_gap
-from onelayer.constructions.contexts.literal import Promise, evaluate, precision, strict
-from onelayer.data.separation import Separation, distinct, measure
+from onelayer.contexts import projection, published
+from onelayer.contexts.boltzmann import lemma_1_level_gap
+from onelayer.contexts.literal import Promise, evaluate, precision, strict
 from onelayer.errors import HypothesisError, MissingExtraError
+from onelayer.problems.separation import Separation, distinct, measure
 
 TOKENS = np.array([[1.0, 0.2], [0.3, 1.1], [-0.8, 0.9]])
 TOY = TOKENS[[[0, 1], [0, 2], [1, 2]]]

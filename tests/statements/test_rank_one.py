@@ -9,11 +9,11 @@ import flint
 import numpy as np
 import pytest
 
-from onelayer.constructions.contexts import projection, published, rank_one
-from onelayer.constructions.contexts.agreement import ids
-from onelayer.constructions.contexts.literal import precision
-from onelayer.data.separation import distinct
+from onelayer.contexts import projection, published, rank_one
+from onelayer.contexts.agreement import ids
+from onelayer.contexts.literal import precision
 from onelayer.errors import HypothesisError
+from onelayer.problems.separation import distinct
 
 TOKENS = np.array([[1.0, 0.2], [0.3, 1.1], [-0.8, 0.9]])
 TOY = TOKENS[[[0, 1], [0, 2], [1, 2]]]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.rates import ALLOWED, LEVELS, SMOOTH, THEORY, fitted, point
-from onelayer.constructions.approximation.positional import Lattice, at_vertices, interpolate
+from onelayer.functions.positional import Lattice, at_vertices, interpolate
 
 SMALL = {1: (8, 16, 32, 64), 2: (6, 9, 13, 19), 3: (4, 5, 7)}
 

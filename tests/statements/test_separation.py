@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from onelayer.data import separation
-from onelayer.data.separation import distinct, eps_lower, first_repeat, measure
 from onelayer.errors import HypothesisError
+from onelayer.problems import separation
+from onelayer.problems.separation import distinct, eps_lower, first_repeat, measure
 
 
 def square(token) -> Fraction:

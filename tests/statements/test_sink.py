@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from onelayer.constructions.contexts.sink import (
+from onelayer.contexts.sink import (
     STATEMENT,
     construct,
     directions,
@@ -18,9 +18,9 @@ from onelayer.constructions.contexts.sink import (
     heads_needed,
     with_sink,
 )
-from onelayer.constructions.impossible import proportional, zero_token
 from onelayer.errors import HypothesisError
-from onelayer.model.forward import forward
+from onelayer.impossible import proportional, zero_token
+from onelayer.network.forward import forward
 
 SHAPES = [(1, 1), (2, 1), (3, 1), (2, 2), (3, 2), (3, 3)]
 

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onelayer.constructions.contexts.agreement import rounding_radius_upper
-from onelayer.constructions.contexts.spare_channels import SpareChannels
-from onelayer.constructions.contexts.temperature_heads import STATEMENT, construct, features, heads_needed
-from onelayer.constructions.impossible import collision, narrow_stream, zero_token
+from onelayer.contexts.agreement import rounding_radius_upper
+from onelayer.contexts.spare_channels import SpareChannels
+from onelayer.contexts.temperature_heads import STATEMENT, construct, features, heads_needed
 from onelayer.errors import HypothesisError
-from onelayer.model import Attention, Linear, Transformer
-from onelayer.model.forward import forward
+from onelayer.impossible import collision, narrow_stream, zero_token
+from onelayer.network import Attention, Linear, Transformer
+from onelayer.network.forward import forward
 from onelayer.statements import CATALOGUE
 
 SHAPES = [(1, 1), (2, 1), (3, 1), (5, 1), (2, 2), (3, 2), (4, 3)]

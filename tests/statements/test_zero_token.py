@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from onelayer.constructions.contexts.agreement import compare, ids
-from onelayer.constructions.impossible import collision
-from onelayer.constructions.impossible.zero_token import STATEMENT, agrees, conclusion, witness
+from onelayer.contexts.agreement import compare, ids
 from onelayer.errors import HypothesisError
-from onelayer.model import Attention, Embedding, Linear, Transformer
-from onelayer.model.forward import forward
+from onelayer.impossible import collision
+from onelayer.impossible.zero_token import STATEMENT, agrees, conclusion, witness
+from onelayer.network import Attention, Embedding, Linear, Transformer
+from onelayer.network.forward import forward
 
 
 def layer(rng: np.random.Generator, d: int, **options) -> Attention:

@@ -12,8 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from onelayer import __version__
-from onelayer.certify.certificate import certify
-from onelayer.certify.explain import explain as explain_folder
+from onelayer.certificates.explain import explain as explain_folder
 from onelayer.cli import approximation, casting, certificates, lab, pictures, race, text, theorem_table
 from onelayer.cli.console import (
     AsJson,
@@ -36,13 +35,14 @@ from onelayer.cli.console import (
     progress,
     say,
 )
-from onelayer.comparison import compare
-from onelayer.constructions.memorization import memorize as memorize_data
-from onelayer.data.tables import Table, answered, example, read_table, write_answers
+from onelayer.compile.memorize import memorize as memorize_data
+from onelayer.compile.planning import plan as plan_data
 from onelayer.errors import HypothesisError, MissingExtraError, visible
-from onelayer.export.bundle import check_target, load, save
-from onelayer.planning import plan as plan_data
-from onelayer.recall import outside_box, recall
+from onelayer.export.bundle import check_target
+from onelayer.measure.price import compare
+from onelayer.measure.recall import outside_box, recall_answers
+from onelayer.model import load
+from onelayer.problems.tables import Table, answered, example, read_table, write_answers
 
 app = typer.Typer(
     name="onelayer",
@@ -80,21 +80,15 @@ def memorize(
         step("reading")
         table = read_table(data)
         options = options_for(table, rank, dtype, mapping, readout, positions, default, seed)
-        model = memorize_data(table.X, answers_of(table), on_step=step, **options)
+        model = memorize_data(
+            table.X, answers_of(table), certify=certificate, tolerance=tolerance, on_step=step, **options
+        )
         step("asking for every answer")
-        measured = recall(model, table.X, table.Y, table.lengths)
-        proof, unproved = None, ""
-        if certificate is not False and measured.perfect:
-            step("certifying")
-            try:
-                proof = certify(model, table.X, table.Y, table.lengths, tolerance=tolerance)
-            except HypothesisError as error:
-                if certificate or tolerance is not None:  # it was asked for
-                    raise
-                unproved = f"Not certified: needs {error.needs}; {error.found}. {error.remedy}"
+        measured = recall_answers(model, table.X, table.Y, table.lengths)
         step("writing")
-        save(out_dir, model, certificate=proof, overwrite=overwrite)
-    claims = [] if proof is None else list(proof.verdicts)
+        model.save(out_dir, overwrite=overwrite)
+    claims = [] if model.certificate is None else list(model.certificate.verdicts)
+    unproved = f"Not certified: {model.ledger.meaning('certified')}" if not claims and certificate is None else ""
     if as_json:
         said = {"model": str(out_dir), "right": measured.right, "answers": measured.total, "claims": claims}
         said |= {"not_certified": unproved} if unproved else {}
@@ -130,7 +124,7 @@ def predict(
         step("reading")
         memory, table = load(model), read_table(data)
         step("answering")
-        measured = recall(memory, table.X, answers_of(table), table.lengths) if check_answers else None
+        measured = recall_answers(memory, table.X, answers_of(table), table.lengths) if check_answers else None
         answers = memory.predict(table.X, table.lengths)
         if out_file is not None:
             step("writing")
@@ -176,7 +170,7 @@ def inspect(
         pictures.shapes(out, memory)
         pictures.gap_histogram(out, memory)
     if picture is not None:
-        pictures.draw(memory, picture)
+        memory.plot().savefig(picture, dpi=150)
         err.print(f"picture written to {picture}", markup=False)
 
 
@@ -232,11 +226,12 @@ def theorem(data: Data, seed: Seed = 0, as_json: AsJson = False) -> None:
 def demo() -> None:
     """Compile a small table in which the same word answers differently in different company, and verify it."""
     table = read_table(example("company"))
-    model = memorize_data(table.X, table.Y, lengths=table.lengths)
+    model = memorize_data(table.X, table.Y, lengths=table.lengths, certify=True)
     pictures.demo(out, table, model)
-    say(f"\n{recall(model, table.X, table.Y, table.lengths)} (measured). What an independent checker proves:\n")
+    measured = recall_answers(model, table.X, table.Y, table.lengths)
+    say(f"\n{measured} (measured). What an independent checker proves:\n")
     with tempfile.TemporaryDirectory() as folder:
-        path = save(Path(folder) / "model", model, data=(table.X, table.Y, table.lengths))
+        path = model.save(Path(folder) / "model")
         say(explain_folder(path).split("Assumed:")[0].split("\n\n")[1].rstrip())
         checker = subprocess.run(
             [sys.executable, "-I", "-m", "onelayer_checker", path], capture_output=True, text=True

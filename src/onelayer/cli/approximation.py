@@ -9,14 +9,22 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from onelayer.approximation import Approximation, Construction
-from onelayer.approximation import approximate as approximate_function
-from onelayer.cli import approximation_table, function_pictures
+from onelayer.cli import approximation_table
 from onelayer.cli.console import AsJson, Overwrite, err, out, print_json, progress, say
 from onelayer.cli.pictures import check_picture
-from onelayer.export.bundle import check_target, save
-from onelayer.targets import ZOO
-from onelayer.targets.expression import LANGUAGE
+from onelayer.compile.approximate import Construction
+from onelayer.compile.approximate import approximate as approximate_function
+from onelayer.compile.refinement import refinements
+from onelayer.export.bundle import check_target
+from onelayer.interfaces import Function
+from onelayer.measure import function_pictures
+from onelayer.measure.worst_error import largest_error
+from onelayer.model import Model
+from onelayer.problems.targets import ZOO
+from onelayer.problems.targets.expression import LANGUAGE
+
+#: Seconds in which finer and coarser models may be built for a picture.
+SECONDS = 20.0
 
 
 def approximate(
@@ -53,20 +61,20 @@ def approximate(
         check_target(out_dir, overwrite=overwrite)
     if plot is not None:
         check_picture(plot)
-        function_pictures.check_drawing()
     box: dict[str, Any] = {"n": n, "d": d, "low": low, "high": high, "dtype": dtype, "seed": seed}
     with progress() as step:
         begun = time.perf_counter()
         model = approximate_function(target, tolerance=tolerance, construction=construction, on_step=step, **box)
         if samples is not None:
-            model = replace(model, measured_error=model.measure(samples, seed), samples=samples)
+            model = measured_with(model, samples, seed)
         seconds = time.perf_counter() - begun
         if out_dir is not None:
             step("writing")
-            save(out_dir, model, certificate=model.certificate, overwrite=overwrite)
+            model.save(out_dir, overwrite=overwrite)
         if plot is not None:
             step("drawing")
-            function_pictures.draw(model, plot, step)
+            figure = function_pictures.figure_of(model, lambda: refinements(model, SECONDS, step))
+            figure.savefig(plot, dpi=150)
     if as_json:
         print_json(described(model, out_dir, seconds))
     else:
@@ -79,7 +87,19 @@ def approximate(
         raise typer.Exit(1)
 
 
-def where_it_is(model: Approximation, out_dir: Path | None) -> None:
+def function_of(model: Model) -> Function:
+    assert isinstance(model.interface, Function)
+    return model.interface
+
+
+def measured_with(model: Model, samples: int, seed: int) -> Model:
+    """The model with the largest error that was found among so many inputs."""
+    function = function_of(model)
+    found, _ = largest_error(model.errors, function.box, samples, seed)
+    return replace(model, interface=replace(function, measured_error=found, samples=samples))
+
+
+def where_it_is(model: Model, out_dir: Path | None) -> None:
     if out_dir is None:
         say("\nNothing was written; --out FOLDER keeps the model" + (" and its proof." if model.proved else "."))
     elif model.certificate is None:
@@ -91,26 +111,26 @@ def where_it_is(model: Approximation, out_dir: Path | None) -> None:
         say(f"  onelayer verify {out_dir}\n  python -m onelayer_checker {out_dir}")
 
 
-def described(model: Approximation, out_dir: Path | None, seconds: float) -> dict[str, Any]:
-    t = model.target
+def described(model: Model, out_dir: Path | None, seconds: float) -> dict[str, Any]:
+    t, function = model.target, function_of(model)
     return {
         "model": None if out_dir is None else str(out_dir),
         "target": {"name": t.name, "kind": t.kind, "says": t.says, "n": t.n, "d": t.d, "outputs": t.components},
-        "low": model.low,
-        "high": model.high,
-        "tolerance": model.ledger["tolerance"],
-        "construction": model.construction,
+        "low": function.low,
+        "high": function.high,
+        "tolerance": function.tolerance,
+        "construction": function.construction,
         "error_bound": model.error_bound if model.proved else None,
         "proved": model.proved,
-        "assumes": model.assumes,
-        "left_out": model.left_out,
+        "assumes": function.assumes,
+        "left_out": function.left_out,
         "measured_error": model.measured_error,
-        "samples": model.samples,
+        "samples": function.samples,
         "parameters": model.n_parameters,
         "dtype": str(model.transformer.dtype),
         "seconds": seconds,
         "budget": model.budget.to_json(),
-        "compared": [asdict(plan) for plan in model.compared],
+        "compared": [asdict(plan) for plan in function.compared],
         "claims": [] if model.certificate is None else list(model.certificate.verdicts),
         "ledger": model.ledger.to_json(),
     }

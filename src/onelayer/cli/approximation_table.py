@@ -8,14 +8,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from onelayer.approximation import Approximation
-from onelayer.approximation.plan import Plan, counted
-from onelayer.certify.words import at_most
+from onelayer.certificates.words import at_most
+from onelayer.interfaces import Function
+from onelayer.interfaces.plan import Plan, counted
 from onelayer.ledger import show as shown
-from onelayer.targets import ZOO
+from onelayer.model import Model
+from onelayer.problems.targets import ZOO
 
 
-def show(console: Console, model: Approximation, seconds: float) -> None:
+def show(console: Console, model: Model, seconds: float) -> None:
     table = Table(show_header=False, show_edge=False, title_justify="left", title=title(model))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
@@ -24,48 +25,53 @@ def show(console: Console, model: Approximation, seconds: float) -> None:
     console.print(table)
     console.print()
     console.print(budget(model))
-    if len(model.compared) > 1:
+    if len(of(model).compared) > 1:
         console.print()
         console.print(compared(model))
 
 
-def title(model: Approximation) -> Text:
+def of(model: Model) -> Function:
+    assert isinstance(model.interface, Function)
+    return model.interface
+
+
+def title(model: Model) -> Text:
     t = model.target
     tokens = f"{t.n} token{'s' if t.n > 1 else ''}" + (f" of {t.d} components" if t.d > 1 else "")
-    return Text(f"{t.name} of {tokens} in [{model.low:g}, {model.high:g}]")
+    return Text(f"{t.name} of {tokens} in [{of(model).low:g}, {of(model).high:g}]")
 
 
-def rows(model: Approximation, seconds: float) -> list[tuple[str, str]]:
+def rows(model: Model, seconds: float) -> list[tuple[str, str]]:
     """What is known of the error, and how."""
     dtype = str(model.transformer.dtype)
     bound = f"{at_most(model.error_bound)}, proved in real numbers and in {dtype} in any order of summation"
     if not model.proved:
         bound = "not proved: too little is known of the target, or the checker could not decide"
-    left = f"a share {at_most(model.left_out)} of the box: ramps between cells"
-    left += ", and sequences with two tokens in one cell" if model.box.distinct else ""
-    tried = f"{model.measured_error:.4g}, among {model.samples:,} inputs and by climbing from the worst"
+    left = f"a share {at_most(of(model).left_out)} of the box: ramps between cells"
+    left += ", and sequences with two tokens in one cell" if of(model).box.distinct else ""
+    tried = f"{model.measured_error:.4g}, among {of(model).samples:,} inputs and by climbing from the worst"
     return [
         ("target", f"{model.target.kind}; {model.target.says}"),
-        ("construction", model.construction),
+        ("construction", of(model).construction),
         ("error at most", bound),
-        *([("if", model.assumes)] if model.assumes else []),
-        *([("left out", left if model.left_out else "nothing")] if model.proved else []),
+        *([("if", of(model).assumes)] if of(model).assumes else []),
+        *([("left out", left if of(model).left_out else "nothing")] if model.proved else []),
         *(("over the whole box", line) for line in averages(model)),
         ("largest error found", tried),
-        ("tolerance", shown(model.ledger["tolerance"])),
+        ("tolerance", shown(of(model).tolerance)),
         ("parameters", f"{model.n_parameters:,} numbers in {dtype}"),
         ("seconds", f"{seconds:.1f}"),
     ]
 
 
-def averages(model: Approximation) -> list[str]:
+def averages(model: Model) -> list[str]:
     """What is proved of the mean over the whole box."""
     claims = () if model.certificate is None else model.certificate.claims
     norms = [(float.fromhex(c["p"]), float.fromhex(c["bound"])) for c in claims if c["type"] == "lp_error"]
     return [f"a mean of order {p:g} of at most {at_most(bound)}, proved" for p, bound in norms]
 
 
-def budget(model: Approximation) -> Table:
+def budget(model: Model) -> Table:
     """Where the error comes from; the parts add up to the bound."""
     table = Table(title="Where the error may come from", title_justify="left", show_edge=False)
     table.add_column("part")
@@ -78,14 +84,14 @@ def budget(model: Approximation) -> Table:
     return table
 
 
-def compared(model: Approximation) -> Table:
+def compared(model: Model) -> Table:
     """What each construction was expected to take before one was built."""
     table = Table(title="Expected of each construction", title_justify="left", show_edge=False)
     table.add_column("construction")
     for name in ("cells", "parameters", "memory", "time"):
         table.add_column(name, justify="right")
     table.add_column("")
-    for plan in sorted(model.compared, key=lambda plan: (not plan.reachable, plan.parameters)):
+    for plan in sorted(of(model).compared, key=lambda plan: (not plan.reachable, plan.parameters)):
         table.add_row(*expected(plan), verdict(plan, model))
     return table
 
@@ -95,8 +101,8 @@ def expected(plan: Plan) -> tuple[str, str, str, str, str]:
     return plan.construction, cells, counted(plan.parameters), plan.memory, plan.duration
 
 
-def verdict(plan: Plan, model: Approximation) -> str:
-    if plan.construction == model.construction:
+def verdict(plan: Plan, model: Model) -> str:
+    if plan.construction == of(model).construction:
         return "built"
     if plan.reachable:
         return ""

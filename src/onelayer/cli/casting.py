@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
-from onelayer.casting import ANSWERS
-from onelayer.casting import cast as cast_model
 from onelayer.cli.console import AsJson, Data, Model, about, print_json, progress, say
-from onelayer.data.tables import read_table
-from onelayer.export.bundle import load
-from onelayer.model.half import Half
+from onelayer.measure.half import Half
+from onelayer.measure.survival import ANSWERS
+from onelayer.measure.survival import cast as cast_model
+from onelayer.model import load
+from onelayer.problems.tables import read_table
 
 
 def cast(

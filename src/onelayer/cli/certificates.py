@@ -10,15 +10,15 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from onelayer.certify.explain import explain as explain_folder
-from onelayer.certify.exports import onnx_mismatch, replay, torch_mismatch
-from onelayer.certify.folder import CERTIFICATE
-from onelayer.certify.names import FILE as NAMES
-from onelayer.certify.report import write_report
+from onelayer.certificates.explain import explain as explain_folder
+from onelayer.certificates.folder import CERTIFICATE
+from onelayer.certificates.names import FILE as NAMES
 from onelayer.cli.console import AsJson, Model, about, print_json, progress, say
-from onelayer.data.tables import read_table
 from onelayer.errors import HypothesisError, MissingExtraError
 from onelayer.export.bundle import DESCRIPTION
+from onelayer.measure.exports import onnx_mismatch, replay, torch_mismatch
+from onelayer.measure.report import write_report
+from onelayer.problems.tables import read_table
 from onelayer_checker import Report, check
 
 #: Files that the checker does not read.

@@ -15,9 +15,9 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from onelayer.constructions.problem import Mapping, Options, Readout
-from onelayer.data.tables import Table, like_answers
 from onelayer.errors import HypothesisError, visible
+from onelayer.problems.tables import Table, like_answers
+from onelayer.search.problem import Mapping, Options, Readout
 
 #: Exit code of a command whose reader went away, as a shell would give it; 1 would be the answer of some commands.
 BROKEN_PIPE = 141

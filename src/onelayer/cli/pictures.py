@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from onelayer.data.tables import Table as DataTable
-from onelayer.errors import HypothesisError, MissingExtraError
+from onelayer.errors import HypothesisError
 from onelayer.ledger import show
-from onelayer.memory import Memory
-from onelayer.model.forward import apply_stack
+from onelayer.measure.pictures import gaps_lower
+from onelayer.model import Model
+from onelayer.problems.tables import Table as DataTable
 
 STRIP = 40  # columns of a number line
 
 
-def summary(console: Console, model: Memory) -> None:
+def summary(console: Console, model: Model) -> None:
     """The ledger as a table."""
     table = Table(title="Constants of the model", title_justify="left", show_edge=False)
     for name in ("constant", "value", "meaning"):
@@ -30,7 +29,7 @@ def summary(console: Console, model: Memory) -> None:
     console.print(table)
 
 
-def shapes(console: Console, model: Memory) -> None:
+def shapes(console: Console, model: Model) -> None:
     """Every tensor with its shape."""
     table = Table(title="Tensors", title_justify="left", show_edge=False)
     table.add_column("name")
@@ -42,17 +41,7 @@ def shapes(console: Console, model: Memory) -> None:
     console.print(table)
 
 
-def gaps_lower(model: Memory) -> Any:
-    """Gaps between neighbouring answers, read off the weights to within a factor of two, from below.
-
-    The ramp between two plateaus is a power of two wide, between an eighth and a quarter of their gap.
-    """
-    readout = model.transformer.readout
-    slopes = readout[-3].weight if len(readout) >= 4 else np.empty(0)
-    return 4.0 / slopes[slopes > 0].astype(np.float64)
-
-
-def gap_histogram(console: Console, model: Memory) -> None:
+def gap_histogram(console: Console, model: Model) -> None:
     """How many gaps between neighbouring answers fall into each power of ten."""
     gaps = gaps_lower(model)
     readout = model.ledger.get("readout", model.ledger.get("construction"))
@@ -81,52 +70,7 @@ def check_picture(path: Path) -> None:
         raise HypothesisError("data", "a folder that exists", f"there is no {path.parent}", "Create it.")
 
 
-def draw(model: Memory, path: Path) -> None:
-    """Gaps and readout as a figure."""
-    check_picture(path)
-    if "radius_upper" not in model.ledger:
-        remedy = "Draw a function with `onelayer approximate --plot`."
-        raise HypothesisError("data", "stored answers, whose gaps are drawn", "this model is of a function", remedy)
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("drawing a picture", "matplotlib", "plot") from None
-    on_a_line = model.ledger["rank"] == 1  # the readout is a function of one number, which can be drawn
-    figure = Figure(figsize=(9, 6.5 if on_a_line else 3.5), layout="constrained")
-    bars = figure.add_subplot(2 if on_a_line else 1, 1, 1)
-    gaps = gaps_lower(model)
-    if gaps.size and model.ledger["readout"] == "plateaus":
-        octaves = np.arange(np.floor(np.log2(gaps.min())) - 0.5, np.log2(gaps.max()) + 1)
-        bars.hist(gaps, bins=np.exp2(octaves).tolist(), color="#4477aa")
-    radius = float(str(model.ledger["radius_upper"]))
-    bars.axvline(radius, color="#cc3311", label="how far rounding may move an id (a-priori bound)")
-    bars.set(xscale="log", yscale="log", ylabel="number of gaps")
-    bars.set(xlabel="gap between neighbouring answers (a bar for each power of two)")
-    bars.legend(frameon=False, loc="upper left")
-    if on_a_line:
-        t, y = staircase(model)
-        stairs = figure.add_subplot(2, 1, 2)
-        stairs.plot(t, y, color="#4477aa", linewidth=1.2)
-        what = "number of the class" if model.form.classes is not None else "output, first component"
-        stairs.set(xlabel="context coordinate t (up to 25 plateaus in the middle)", ylabel=what)
-    figure.suptitle(f"One attention layer, {model.n_parameters:,} parameters")
-    figure.savefig(path, dpi=150)
-
-
-def staircase(model: Memory, steps: int = 25) -> tuple[Any, Any]:
-    """The readout as a function of its first coordinate, over some plateaus in the middle."""
-    readout = model.transformer.readout
-    slope, bias = readout[1].weight[0], readout[1].bias
-    ends = np.sort(-bias[slope > 0] / slope[slope > 0]) if slope.any() else np.array([0.0, 1.0])
-    middle = ends[max(0, len(ends) // 2 - steps // 2) :][:steps]
-    edge = 0.02 * (middle[-1] - middle[0]) or 1.0
-    t = np.linspace(middle[0] - edge, middle[-1] + edge, 4000)
-    h = np.zeros((len(t), readout[1].weight.shape[0]), model.transformer.dtype)
-    h[:, 0] = t
-    return t, apply_stack(readout[1:], h)[:, 0]
-
-
-def demo(console: Console, data: DataTable, model: Memory) -> None:
+def demo(console: Console, data: DataTable, model: Model) -> None:
     """Each ambiguous word on a number line: a digit per company, which names the answer."""
     console.print(f"[bold]{data.source}[/bold], the same word answering differently in different company,")
     console.print(

@@ -10,11 +10,11 @@ from rich.live import Live
 from rich.table import Table as Grid
 
 from onelayer.cli.console import AsJson, Data, Positions, Seed, about, err, out, print_json, say
-from onelayer.data.sequences import Sequences, read_sequences
-from onelayer.data.tables import Table, read_table
 from onelayer.errors import HypothesisError
 from onelayer.lab.race import Outcome, Runner
 from onelayer.lab.race import race as run_race
+from onelayer.problems.sequences import Sequences, read_sequences
+from onelayer.problems.tables import Table, read_table
 
 SHOWN = 5  # merged contexts that are named
 

@@ -11,15 +11,16 @@ import typer
 
 from onelayer.cli import pictures
 from onelayer.cli.console import AsJson, Overwrite, Seed, about, err, out, print_json, progress, say
+from onelayer.compile.text import CONTEXT, python_reference
+from onelayer.compile.text import memorize_text as memorize
 from onelayer.errors import HypothesisError
-from onelayer.export.bundle import check_target, save
-from onelayer.text import CONTEXT, load_text, python_reference
-from onelayer.text import memorize_text as memorize
+from onelayer.export.bundle import check_target
+from onelayer.interfaces import NextToken
+from onelayer.measure.recall import recall_text
+from onelayer.model import Model, load
 
 #: Tokens after which what has been recited is shown.
 FLUSH = 64
-#: Bytes of a text up to which it is certified without being asked for.
-CERTIFIED = 1 << 17
 
 
 def memorize_text(
@@ -39,7 +40,7 @@ def memorize_text(
     overwrite: Overwrite = False,
     certificate: Annotated[
         bool | None,
-        typer.Option(help="Write a certificate beside the weights; by default for texts of at most 128 KB."),
+        typer.Option(help="Write a certificate beside the weights; by default where that is quick."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -54,30 +55,26 @@ def memorize_text(
             seed,
             tokenizer=None if tokenizer == "bytes" else tokenizer,
             vocabulary_size=vocabulary_size,
+            certify=certificate,
             on_step=step,
         )
         step("asking for what follows every window")
-        measured = model.windows_right(text)
-        proof = None
-        wanted = len(text) <= CERTIFIED if certificate is None else certificate
-        if wanted and measured.perfect:
-            step("certifying")
-            proof = model.certify(text)
+        measured = recall_text(model, text)
         step("writing")
-        save(out_dir, model.memory, certificate=proof, overwrite=overwrite)
-    claims = [] if proof is None else list(proof.verdicts)
+        model.save(out_dir, overwrite=overwrite)
+    claims = [] if model.certificate is None else list(model.certificate.verdicts)
     if as_json:
         said = {"model": str(out_dir), "certain": measured.certain, "certain_right": measured.certain_right}
         said |= {"ambiguous": measured.ambiguous, "ambiguous_right": measured.ambiguous_right}
-        print_json({**said, "claims": claims, "ledger": model.memory.ledger.to_json()})
+        print_json({**said, "claims": claims, "ledger": model.ledger.to_json()})
     else:
         say("Python's language reference" if file is None else file.name)
-        pictures.summary(out, model.memory)
+        pictures.summary(out, model)
         say(f"{measured} (measured). Written to {out_dir}")
         if claims:
             say(f"{len(claims)} claims certified: `onelayer verify {out_dir}` has them decided anew.")
-        elif not wanted and certificate is None:
-            say("Not certified, since that takes minutes for a long text; --certificate does it.")
+        elif certificate is None:
+            say(f"Not certified: {model.ledger.meaning('certified')}")
     if not measured.perfect:
         err.print(f"the first wrong answer: {measured.first_wrong}", markup=False)
         raise typer.Exit(1)
@@ -100,13 +97,14 @@ def recite(
     given = prompt_file.read_bytes() if prompt_file else (prompt or "").encode(errors="surrogateescape")
     with progress() as step:
         step("reading")
-        memory = load_text(model)
-        ids = memory.encode(given)
+        memory = load(model)
+        interface = text_of(memory)
+        ids = interface.encode(given)
         step("looking up codes")
         pieces = memory.stream(ids, length, sampled=sample, seed=seed)
-    if len(ids) < memory.context:
+    if len(ids) < interface.context:
         err.print(
-            f"the prompt has {len(ids)} tokens, a window {memory.context}: it is read as the beginning of the text",
+            f"the prompt has {len(ids)} tokens, a window {interface.context}: it is read as the text's beginning",
             highlight=False,
             soft_wrap=True,
         )
@@ -117,3 +115,10 @@ def recite(
     if sys.stdout.isatty():
         sys.stdout.buffer.write(b"\n")
     sys.stdout.buffer.flush()
+
+
+def text_of(model: Model) -> NextToken:
+    if not isinstance(model.interface, NextToken):
+        found = f"this model {model.interface.says}"
+        raise HypothesisError("text", "a model that continues a text", found, "Give a folder of memorize-text.")
+    return model.interface

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Table
 
-from onelayer.comparison import Comparison
+from onelayer.measure.price import Comparison
 
 
 def show(console: Console, comparison: Comparison) -> None:

@@ -3,83 +3,115 @@ pickle."""
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 import os
 import shutil
 import tempfile
-from importlib.metadata import version
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
-from onelayer.certify import names as names_file
-from onelayer.certify.certificate import Certificate, certify
-from onelayer.certify.names import FILE as NAMES
-from onelayer.certify.names import Names, names_of
-from onelayer.data.answers import AnswerForm
+from onelayer.certificates import names as names_file
+from onelayer.certificates.certificate import Certificate
+from onelayer.certificates.folder import CERTIFICATE, DATA, read_files
+from onelayer.certificates.names import FILE as NAMES
+from onelayer.certificates.names import Names, names_of
 from onelayer.errors import HypothesisError
+from onelayer.export.former import former_interface
+from onelayer.interfaces import Answers, interface_from_json
 from onelayer.ledger import Ledger
-from onelayer.memory import Memory
-from onelayer.model import Transformer
+from onelayer.network import Transformer
+from onelayer.problems.answers import AnswerForm
+
+if TYPE_CHECKING:
+    from onelayer.model import Model
 
 FORMAT = "onelayer-bundle/2"
 #: As written before names had a file of their own: they are in the description.
 FORMER = "onelayer-bundle/1"
-VERSION = version("onelayer")
 WEIGHTS, DESCRIPTION = "model.safetensors", "model.json"
+#: Where a bundle is set aside while another takes its place.
+OLD = "bundle"
 
 
-def save(
-    path: str | os.PathLike[str],
-    model: Memory,
-    *,
-    certificate: Certificate | None = None,
-    data: tuple[Any, ...] | None = None,
-    tolerance: float | None = None,
-    overwrite: bool = True,
-) -> Path:
-    """Write a bundle. Whatever happens, the folder holds the old bundle, the new one, or nothing at all.
+@dataclass(frozen=True)
+class Parts:
+    """What a model is made of, as a folder holds it."""
 
-    With a certificate, or with data (X, Y) or (X, Y, lengths) to certify, the folder is what `onelayer_checker`
-    reads; ``tolerance`` is how far real answers may then be off, as `certify` takes it. A model of a function comes
-    with its own.
-    """
-    if hasattr(model, "certificate"):  # of a function: what was proved when it was built
-        if data is not None:
-            needs, found = "no data for a model of a function", "data= was given"
-            raise HypothesisError("data", needs, found, "Leave it out: what was proved of the model is saved.")
-        certificate = certificate or model.certificate
-    elif certificate is None and data is not None:
-        certificate = certify(model, *data, tolerance=tolerance)
-    names = names_of(model)
+    transformer: Transformer
+    interface: Answers
+    ledger: Ledger
+    certificate: Certificate | None
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.transformer, self.interface, self.ledger, self.certificate))
+
+
+def files(model: Model) -> dict[str, bytes]:
+    """The files of a bundle by name; with a certificate they are what `onelayer_checker` reads."""
+    names, certificate = names_of(model), model.certificate
     if certificate is not None and certificate.names != names:
         needs, found = "a certificate of this very model", "its names are not those of the model"
         raise HypothesisError("data", needs, found, "Certify this model.")
-    target = check_target(path, overwrite=overwrite)
     named = names_file.to_bytes(names)
     description = _describe(model) | {"names_sha256": hashlib.sha256(named).hexdigest()}
     tensors = {name: np.ascontiguousarray(a) for name, a in model.transformer.tensors()}
     weights = save_tensors(tensors, metadata={"description_sha256": _digest_of(description)})
     description["weights_sha256"] = hashlib.sha256(weights).hexdigest()
+    proof = {} if certificate is None else certificate.files(weights)
+    text = json.dumps(description, indent=1, allow_nan=False).encode()
+    return {WEIGHTS: weights, **proof, NAMES: named, DESCRIPTION: text}
+
+
+def write(path: str | os.PathLike[str], model: Model, *, overwrite: bool) -> Path:
+    """Write a bundle. Whatever happens, the folder holds the old bundle, the new one, or nothing at all."""
+    target = check_target(path, overwrite=overwrite)
+    content = files(model)
     target.parent.mkdir(parents=True, exist_ok=True)
-    building = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    _clear_up(target)
+    building = Path(tempfile.mkdtemp(prefix=_hidden(target), dir=target.parent))
     try:
-        _write(building / WEIGHTS, weights)
-        files = {} if certificate is None else certificate.files(weights)
-        for name, content in (files | {NAMES: named}).items():
-            _write(building / name, content)
-        _write(building / DESCRIPTION, json.dumps(description, indent=1, allow_nan=False).encode())
+        for name, part in content.items():
+            _write(building / name, part)
         building.chmod(0o755)
         _put_in_place(building, target)
     except BaseException:
         shutil.rmtree(building, ignore_errors=True)
         raise
     return target
+
+
+def _hidden(target: Path) -> str:
+    """How the folder is named in which a process builds a bundle."""
+    return f".{target.name}.saving-{os.getpid()}-"
+
+
+def _clear_up(target: Path) -> None:
+    """Remove what saves of this bundle left behind that were killed; a bundle they had set aside is put back."""
+    for left in sorted(target.parent.glob(f".{glob.escape(target.name)}.saving-*-*")):
+        owner = left.name.removeprefix(f".{target.name}.saving-").split("-")[0]
+        if owner.isdigit() and not _is_running(int(owner)):
+            if (left / OLD).is_dir() and not target.exists():
+                (left / OLD).rename(target)
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def check_target(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
@@ -95,7 +127,7 @@ def check_target(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
     return target
 
 
-def load(path: str | os.PathLike[str]) -> Memory:
+def read(path: str | os.PathLike[str]) -> Parts:
     """Read a bundle; a truncated, edited or mismatched one is refused by name."""
     folder = Path(path)
     text, weights = _content(folder, DESCRIPTION), _content(folder, WEIGHTS)
@@ -116,10 +148,10 @@ def load(path: str | os.PathLike[str]) -> Memory:
         if _metadata(weights).get("description_sha256") != _digest_of(description):
             raise _refused(folder, f"{DESCRIPTION} was edited after it was saved", "Save the model again.")
         names = _former_names(description) if known == FORMER else json.loads(named)
-        model = _rebuild(description, load_tensors(weights), names)
-        if known == FORMAT and names_of(model) != names:
+        parts = _rebuild(description, load_tensors(weights), names, known == FORMER)
+        if known == FORMAT and names_of(parts) != names:
             raise _refused(folder, f"{NAMES} does not fit the weights", "Save the model again.")
-        return model
+        return replace(parts, certificate=_certificate(folder, weights, description, parts))
     except HypothesisError:
         raise
     except (SafetensorError, KeyError, TypeError, ValueError, AttributeError) as error:
@@ -145,14 +177,26 @@ def _metadata(weights: bytes) -> dict[str, str]:
     return metadata
 
 
-def _describe(model: Memory) -> dict[str, Any]:
+def _certificate(folder: Path, weights: bytes, description: dict[str, Any], parts: Parts) -> Certificate | None:
+    """The certificate beside the weights; one that is not of these weights is refused, not dropped."""
+    if not (folder / CERTIFICATE).is_file():
+        return None
+    found = read_files(
+        {WEIGHTS: weights} | {n: _content(folder, n) for n in (CERTIFICATE, DATA, NAMES) if (folder / n).is_file()}
+    )
+    verdicts = tuple(description.get("verdicts", ()))
+    return Certificate(tuple(found.certificate["claims"]), found.data, verdicts, found.names or names_of(parts))
+
+
+def _describe(model: Model) -> dict[str, Any]:
     """What is neither a weight nor a name."""
     return {
         "format": FORMAT,
         "attention": {"kind": model.transformer.attention.kind},
         "channels": list(model.transformer.channels),
-        "answers": {"components": model.form.components, "ragged": model.form.ragged},
+        "interface": model.interface.to_json(),
         "ledger": model.ledger.to_json(),
+        "verdicts": [] if model.certificate is None else list(model.certificate.verdicts),
     }
 
 
@@ -167,16 +211,18 @@ def _former_names(description: dict[str, Any]) -> Names:
     }
 
 
-def _rebuild(description: dict[str, Any], tensors: dict[str, Any], names: Names) -> Memory:
-    answers, channels = description["answers"], tuple(description["channels"])
+def _rebuild(description: dict[str, Any], tensors: dict[str, Any], names: Names, former: bool) -> Parts:
+    channels = tuple(description["channels"])
     transformer = Transformer.from_tensors(tensors, description["attention"]["kind"], names["causal"], channels)
     if {name for name, _ in transformer.tensors()} != set(tensors):
         raise ValueError("the weights file holds tensors that the model does not use")
     vocabulary, classes = names_file.read(names["tokens"]), names_file.read(names["answers"])
     if (0 if vocabulary is None else len(vocabulary)) != (transformer.vocabulary_size or 0):
         raise ValueError("the vocabulary and the token table differ in size")
-    form = AnswerForm(names["scope"], classes, answers["components"], bool(answers["ragged"]))
-    return Memory(transformer, Ledger.from_json(description["ledger"]), form, vocabulary)
+    ledger = Ledger.from_json(description["ledger"])
+    entry = former_interface(description["answers"], ledger) if former else description["interface"]
+    form = AnswerForm(names["scope"], classes, entry["components"], bool(entry["ragged"]))
+    return Parts(transformer, interface_from_json(entry, form, vocabulary), ledger, None)
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -190,8 +236,8 @@ def _put_in_place(building: Path, target: Path) -> None:
     if not target.exists():
         building.rename(target)
         return
-    old = Path(tempfile.mkdtemp(prefix=f".{target.name}.old.", dir=target.parent))
-    target.rename(old / "bundle")
+    old = Path(tempfile.mkdtemp(prefix=_hidden(target), dir=target.parent))
+    target.rename(old / OLD)
     building.rename(target)
     shutil.rmtree(old, ignore_errors=True)
 

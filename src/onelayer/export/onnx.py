@@ -15,14 +15,16 @@ import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from onelayer.errors import HypothesisError, MissingExtraError
-from onelayer.memory import Memory
-from onelayer.model.forward import LARGE_BLOCK
-from onelayer.model.weights import Attention, Grouped, Layer, Transformer
+from onelayer.network.forward import LARGE_BLOCK
+from onelayer.network.weights import Attention, Grouped, Layer, Transformer
+
+if TYPE_CHECKING:
+    from onelayer.model import Model
 
 try:
     import onnx
@@ -36,9 +38,9 @@ OPSET, IR_VERSION = 21, 10
 LARGEST, FOR_THE_GRAPH = (1 << 31) - 1, 1 << 20
 
 
-def to_onnx(model: Memory | Transformer, path: str | os.PathLike[str]) -> Path:
+def to_onnx(model: Model | Transformer, path: str | os.PathLike[str]) -> Path:
     """Write the model to one file; whatever happens, the path holds the old file, the new one, or nothing."""
-    transformer = model.transformer if isinstance(model, Memory) else model
+    transformer = model if isinstance(model, Transformer) else model.transformer
     size = sum(array.nbytes for _, array in transformer.tensors())
     if size + FOR_THE_GRAPH > LARGEST:
         raise HypothesisError(

@@ -10,12 +10,16 @@ on a CPU, with PyTorch's default settings, the module stays within the profile `
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from onelayer.errors import MissingExtraError
-from onelayer.memory import Memory
-from onelayer.model import weights as w
-from onelayer.model.weights import Array, Transformer
+from onelayer.network import weights as w
+from onelayer.network.weights import Array, Transformer
+
+if TYPE_CHECKING:
+    from onelayer.model import Model
 
 try:
     import torch
@@ -24,9 +28,9 @@ except ImportError as missing:
     raise MissingExtraError("to_torch", "torch", "torch") from missing
 
 
-def to_torch(model: Memory | Transformer) -> OneLayer:
+def to_torch(model: Model | Transformer) -> OneLayer:
     """The model as a module: tokens [N, n, d] (or ids [N, n]) and lengths [N] to outputs [N, n, q]."""
-    return OneLayer(model.transformer if isinstance(model, Memory) else model)
+    return OneLayer(model if isinstance(model, Transformer) else model.transformer)
 
 
 class OneLayer(nn.Module):

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.data.consistency import Place
-from onelayer.data.sequences import Sequences, read_sequences
 from onelayer.errors import HypothesisError
-from onelayer.memory import Memory
-from onelayer.model.forward import forward
-from onelayer.model.weights import Transformer
+from onelayer.model import Model
+from onelayer.network.forward import forward
+from onelayer.network.weights import Transformer
+from onelayer.problems.consistency import Place
+from onelayer.problems.sequences import Sequences, read_sequences
 
 Array = NDArray[Any]
 #: Merges returned unless asked otherwise, the nearest.
@@ -49,7 +49,7 @@ def collapse(
 ) -> list[Merge]:
     """Pairs of different contexts that are at most ``margin`` apart after attention, the nearest first.
 
-    model_or_outputs  a Memory, a trained or exported torch model, or attention outputs [N, n, w]
+    model_or_outputs  a Model, a trained or exported torch model, or attention outputs [N, n, w]
     X, lengths        the sequences, as for `memorize`
     margin            Euclidean distance; 0 asks for bit-equal contexts only
     positions         whether the order of tokens counts; by default as the model says, else not
@@ -61,7 +61,7 @@ def collapse(
     if not (margin >= 0 and limit >= 1):
         found = f"margin={margin}, limit={limit}"
         raise HypothesisError("lab", "a margin of at least 0 and a limit of at least 1", found, "Give such.")
-    sequences = model_or_outputs.read(X, lengths) if isinstance(model_or_outputs, Memory) else None
+    sequences = model_or_outputs.read(X, lengths) if isinstance(model_or_outputs, Model) else None
     sequences = read_sequences(X, lengths) if sequences is None else sequences
     outputs, has_positions = _outputs(model_or_outputs, sequences)
     keys = context_keys(sequences, has_positions if positions is None else positions)
@@ -82,7 +82,7 @@ def collapse(
 def _outputs(given: Any, sequences: Sequences) -> tuple[Array, bool]:
     """Attention outputs [N, n, w], and whether the model adds positions."""
     tokens, lengths = sequences.tokens, sequences.lengths
-    if isinstance(given, Memory):
+    if isinstance(given, Model):
         t = given.transformer
         bare = Transformer(t.attention, t.embedding, t.feedforward, (), t.channels)
         return forward(bare, tokens, lengths), t.embedding is not None and t.embedding.positions is not None

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from onelayer.approximation.measure import Box, largest_error
 from onelayer.lab.trained import Budget, Shape, Task, count_parameters, fill, predict, tuned
-from onelayer.targets import Target
+from onelayer.measure.worst_error import largest_error
+from onelayer.problems.targets import Target
+from onelayer.problems.targets.box import Box
 
 #: Inputs that training sees, how many at a step, and those among which the largest error is looked for.
 SEEN, BATCH, SEARCHED = 4096, 256, 1 << 14

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.constructions.memorization import memorize
-from onelayer.data.answers import Answers, read_answers
-from onelayer.data.sequences import Sequences, read_sequences
+from onelayer.compile.memorize import memorize
 from onelayer.lab.collapse import Merge, collapse
-from onelayer.memory import Memory
-from onelayer.recall import recall
+from onelayer.measure.recall import recall_answers
+from onelayer.model import Model
+from onelayer.problems.answers import Answers, read_answers
+from onelayer.problems.sequences import Sequences, read_sequences
 
 Array = NDArray[Any]
 #: A twin has at least this width, even where the compiled model is smaller.
@@ -112,11 +112,11 @@ def race(
     return Outcome(compiled, twin, best.rate, best.steps, merged, wrong)
 
 
-def _compile(X: Any, Y: Any, lengths: Any, positions: bool, scope: Any, seed: int) -> tuple[Runner, Memory]:
+def _compile(X: Any, Y: Any, lengths: Any, positions: bool, scope: Any, seed: int) -> tuple[Runner, Model]:
     start = time.perf_counter()
     model = memorize(X, Y, lengths=lengths, positions=positions, scope=scope, seed=seed)
     spent = time.perf_counter() - start
-    measured = recall(model, X, Y, lengths)
+    measured = recall_answers(model, X, Y, lengths)
     return Runner("compiled", spent, measured.right, measured.total, model.n_parameters), model
 
 

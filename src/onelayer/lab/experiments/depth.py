@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from onelayer.approximation import approximate
-from onelayer.constructions.memorization import memorize
+from onelayer.compile.approximate import approximate
+from onelayer.compile.memorize import memorize
 from onelayer.lab.experiment import Case, Preset, Row, Verdict
 from onelayer.lab.pictures import figure, line
 from onelayer.lab.statistics import Interval, grouped, interval

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.constructions.memorization import memorize
+from onelayer.compile.memorize import memorize
 from onelayer.errors import HypothesisError
 from onelayer.lab.experiment import Case, Preset, Row, Verdict
 from onelayer.lab.pictures import figure, line
 from onelayer.lab.statistics import grouped, interval, steepness
-from onelayer.recall import recall
+from onelayer.measure.recall import recall_answers
 
 QUESTION = "Does one layer need tokens that do not repeat within a sequence?"
 HYPOTHESES = (
@@ -72,12 +72,12 @@ def _built(X: NDArray[Any], Y: NDArray[Any], mapping: Any, dtype: str, seed: int
         model = memorize(X, Y, mapping=mapping, dtype=dtype, seed=seed)
     except HypothesisError as error:
         return row | {"refused": error.statement, "why": error.needs, "gap": None, "bits": None, "rank": None}
-    found, ledger = recall(model, X, Y), model.ledger
+    found, ledger = recall_answers(model, X, Y), model.ledger
     return row | {
         "recall": found.right / found.total,
         "why": "",
-        "gap": float(str(ledger["gap"])),
-        "bits": float(str(ledger["bits_needed"])),
+        "gap": ledger.number("gap"),
+        "bits": ledger.number("bits_needed"),
         "rank": int(str(ledger["rank"])),
     }
 

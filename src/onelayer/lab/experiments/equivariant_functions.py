@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from onelayer.approximation import approximate
+from onelayer.compile.approximate import approximate
 from onelayer.errors import HypothesisError
 from onelayer.lab.experiment import Case, Preset, Row, Verdict
 from onelayer.lab.pictures import figure
 from onelayer.lab.statistics import exponent, factors, geometric, interval
-from onelayer.targets import resolve
+from onelayer.problems.targets import resolve
 
 QUESTION = (
     "Does the error of constructed models fall with their size as fast as theory says, and what do trained ones do?"

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from onelayer.constructions.memorization import memorize
+from onelayer.compile.memorize import memorize
 from onelayer.lab.collapse import collapse
 from onelayer.lab.experiment import Case, Preset, Row, Verdict
 from onelayer.lab.pictures import figure, line

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from onelayer.constructions.memorization import memorize
-from onelayer.data.sequences import read_sequences
+from onelayer.compile.memorize import memorize
 from onelayer.lab.experiment import Case, Preset, Row, Verdict
 from onelayer.lab.pictures import figure, line
 from onelayer.lab.statistics import grouped, interval
+from onelayer.problems.sequences import read_sequences
 
 QUESTION = "Does one layer of rank 1 label every word of a corpus right, built and trained?"
 HYPOTHESES = (

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.constructions.contexts import temperature_heads
-from onelayer.constructions.impossible import narrow_stream, zero_token
+from onelayer.contexts import temperature_heads
+from onelayer.impossible import narrow_stream, zero_token
 from onelayer.lab.experiment import Case, Preset, Row, Verdict
 from onelayer.lab.pictures import doublings, factor_line, figure, line
 from onelayer.lab.statistics import exponent, factors, geometric, grouped, interval
-from onelayer.model import Attention, Embedding, Transformer
-from onelayer.model.forward import forward
+from onelayer.network import Attention, Embedding, Transformer
+from onelayer.network.forward import forward
 
 Array = NDArray[Any]
 Readout = Callable[[Array], Array]

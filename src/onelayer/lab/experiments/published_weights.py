@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.constructions.contexts import published, rank_one
+from onelayer.compile.planning import plan
+from onelayer.contexts import published, rank_one
 from onelayer.errors import HypothesisError
 from onelayer.lab.experiment import Case, Preset, Row, Verdict
 from onelayer.lab.pictures import doublings, factor_line, figure, line
 from onelayer.lab.statistics import exponent, factors, geometric, grouped, steepness
-from onelayer.planning import plan
 
 QUESTION = "Can a floating-point format hold the weights of the published theorem?"
 HYPOTHESES = (

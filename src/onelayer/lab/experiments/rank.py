@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from onelayer.constructions.memorization import memorize
+from onelayer.compile.memorize import memorize
 from onelayer.lab.experiment import Case, Preset, Row, Verdict
 from onelayer.lab.pictures import figure, line
 from onelayer.lab.statistics import grouped, interval
@@ -40,7 +40,7 @@ def _constructed(case: Case, seed: int) -> list[Row]:
     rng = np.random.default_rng([seed, case["N"], 5])
     X, Y = rng.standard_normal((case["N"], n, d)), rng.integers(0, CLASSES, (case["N"], n))
     model = memorize(X, Y, rank=case["rank"], mapping="temperature", dtype="float64", seed=seed)
-    ledger = {name: float(str(model.ledger[name])) for name in ("gap", "bits_needed", "distinct", "margin")}
+    ledger = {name: model.ledger.number(name) for name in ("gap", "bits_needed", "distinct", "margin")}
     return [
         {
             "contexts": int(ledger["distinct"]),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.constructions.contexts.boltzmann import (
+from onelayer.contexts.boltzmann import (
     boltzmann,
     lemma_1_level_gap,
     lemma_1_log_separation_lower,

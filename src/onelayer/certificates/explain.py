@@ -1,0 +1,43 @@
+"""A certificate in words: what is claimed, under which assumptions, and what is not claimed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from onelayer.certificates.folder import DATA, MODEL, CertifiedFolder, read_certified, read_files
+from onelayer.certificates.names import FILE as NAMES
+from onelayer.certificates.words import assumed, in_one_sentence, not_claimed, sentence, target_of
+
+
+def explain(folder: str | Path) -> str:
+    """The statement of a certified folder, one sentence per claim. It says what is claimed, not that it is true."""
+    return _explained(read_certified(folder))
+
+
+def explain_files(content: Mapping[str, bytes]) -> str:
+    """The same for the files of a model that is not in a folder."""
+    return _explained(read_files(content))
+
+
+def _explained(found: CertifiedFolder) -> str:
+    claims, data = found.claims, found.data
+    windows = "stream" in data
+    sequences = len(data["stream"]) - int(data["window"][0]) + 1 if windows else len(data["tokens"])
+    answers = len(data.get("which", data["answers"]))
+    digests = {name: entry["sha256"][:16] for name, entry in found.certificate["files"].items()}
+    lines = [
+        in_one_sentence(claims, found.names, sequences, answers),
+        f"{MODEL}: {sum(a.size for a in found.weights.values()):,} weights, sha256 {digests[MODEL]}...",
+        f"{DATA}: {sequences:,} sequences, {answers:,} answers, sha256 {digests[DATA]}...",
+        *(f"{NAMES}: sha256 {digest}..." for name, digest in digests.items() if name == NAMES),
+        "",
+        "Claimed (run `onelayer verify`, or `python -m onelayer_checker`, to have it decided):",
+        *(f"  - {sentence(claim)}" for claim in claims),
+        *(f"The target is {target}." for target in target_of(claims)),
+        "Assumed:",
+        *(f"  - {line}" for line in assumed(claims)),
+        "Not claimed:",
+        *(f"  - {line}" for line in not_claimed(claims)),
+    ]
+    return "\n".join(lines)

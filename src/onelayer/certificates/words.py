@@ -1,0 +1,170 @@
+"""Claims in words: one sentence each, what they take for granted, and what they leave open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import ROUND_CEILING, Context
+from typing import Any
+
+from onelayer.certificates.names import Names
+from onelayer.problems.targets.formula import formula
+from onelayer_checker import Claim
+
+ARITHMETIC = {
+    "real": "in real arithmetic",
+    "float64": "as executed in IEEE float64, in any order of summation, fused or not",
+    "float32": "as executed in IEEE float32, in any order of summation, fused or not",
+}
+SHORTLY = {
+    "real": "in real arithmetic",
+    "float64": "as executed in IEEE float64 in any order",
+    "float32": "as executed in IEEE float32 in any order",
+}
+ASSUMED = (
+    "float arithmetic follows the profile ieee-any-order/1: IEEE 754 with round to nearest, exp within 32 units in "
+    "the last place, a softmax that subtracts the maximum; no TF32, no bfloat16 products, no folded weights",
+    "this machine's float64 is IEEE with gradual underflow (the checker probes it), and NumPy computes with it",
+    "SHA-256 has no collision between the files certified and the files checked",
+)
+#: Characters of a formula that a sentence has room for.
+SHORT = 160
+
+
+def sentence(claim: Claim) -> str:
+    where, n = ARITHMETIC[claim.arith], claim.numbers
+    if claim.about_function:
+        return f"{where}, {_of_function(claim)}"
+    exactly = "exactly the stored one" if n.get("eps") == 0 else f"within {n.get('eps', 0.0):.3g} of the stored one"
+    each = {"token": "token", "sequence": "sequence", "last": "sequence's last token"}[claim.scope]
+    if claim.type == "memorizes":
+        return f"{where}, the answer at every stored {each} is {exactly}"
+    if claim.type == "rejects":
+        return f"{where}, every sequence listed as a stranger gets the default"
+    if claim.type == "robust":
+        return f"{where}, that holds too if every component of every token is moved by up to {n['radius']:.3g}"
+    return (
+        f"{where}, different contexts have coordinates at least {n['delta']:.3g} apart, and none exceeds "
+        f"{n['r']:.3g}: one attention layer is a contextual mapping for this data"
+    )
+
+
+def in_one_sentence(claims: Sequence[Claim], names: Names | None, sequences: int, answers: int) -> str:
+    """Whose answers, in which arithmetic, for which data; and what decides whether they are a person's own."""
+    stored = [claim for claim in claims if claim.type == "memorizes"]
+    about = stored or [claim for claim in claims if claim.about_function]
+    where = " and ".join(dict.fromkeys(SHORTLY[claim.arith] for claim in about))
+    if not about:
+        return "That the stored answers come back is not claimed."
+    if not stored:
+        return (
+            f"For inputs of a box, not for stored answers: the network is near the function named below, {where}."
+        )
+    eps = max(claim.numbers["eps"] for claim in stored)
+    if names is None:
+        under, answer = "under names that nobody certified (version 1)", "number"
+    else:
+        under, answer = f"under {_named(names)}", "number" if names["answers"] is None else "class"
+    each = {"token": "", "sequence": ", at all of their tokens", "last": ", at their last tokens"}[stored[0].scope]
+    gives = f"exactly the stored {answer}" if eps == 0 else f"the stored {answer} to within {at_most(eps)}"
+    return (
+        f"For all {answers:,} answers of the {sequences:,} sequences stored in data.safetensors{each}, {under}, "
+        f"the network gives {gives}, {where}; whether that is your file, `onelayer verify MODEL --data FILE` "
+        "decides."
+    )
+
+
+def _named(names: Names) -> str:
+    def count(listed: list[Any], words: str, others: str) -> str:
+        return f"the {len(listed):,} {words if all(isinstance(name, str) for name in listed) else others}"
+
+    if names["tokens"] is None and names["answers"] is None:
+        return "no names but numbers"
+    parts = [] if names["tokens"] is None else [count(names["tokens"], "words", "tokens")]
+    parts += [] if names["answers"] is None else [count(names["answers"], "classes", "classes")]
+    return f"{' and '.join(parts)} in names.json"
+
+
+def at_most(value: float) -> str:
+    """Four digits, rounded up: what is said of a bound is not more than what was proved."""
+    return f"{float(Context(prec=4, rounding=ROUND_CEILING).create_decimal(value)):.4g}"
+
+
+def _of_function(claim: Claim) -> str:
+    """How near the network is to its target, and on which inputs."""
+    n = claim.numbers
+    box = f"[{n['low']:g}, {n['high']:g}]"
+    each = "the answer at every token" if claim.scope == "token" else "the answer for the sequence"
+    if claim.type == "lp_error":
+        return (
+            f"the mean of |answer - target|^{n['p']:g} over all inputs with components in {box} is at most "
+            f"{at_most(n['bound'])}^{n['p']:g}, in the largest component: inputs outside the stored cells count"
+        )
+    near = f"{each} is within {at_most(n['bound'])} of the target in every component, for every input"
+    if claim.type == "sup_error_everywhere":
+        return f"{near} with components in {box}: none is left out"
+    return (
+        f"{near} whose components lie within {n['radius']:.6g} of those of a stored sequence (in any order, if the "
+        f"model has no positions): all with components in {box} but for a share of at most {at_most(n['measure'])}"
+    )
+
+
+def target_of(claims: Sequence[Claim]) -> list[str]:
+    """Which function the claims are about; empty if they are about stored answers."""
+    return list(dict.fromkeys(_target(claim) for claim in claims if claim.target is not None))
+
+
+def _target(claim: Claim) -> str:
+    target = claim.target
+    if not hasattr(target, "lines"):
+        return "a function of which only the stored values are known, and what is assumed of it"
+    written = [formula(target.lines, target.d, k, SHORT) for k in target.outputs]
+    names = []
+    for i in range(len(written)):
+        where = [f"component {i % target.components + 1}"] if target.components > 1 else []
+        where += [f"token {i // target.components + 1}"] if target.per == "token" else []
+        names.append(" at ".join(where))
+    whole = "; ".join(f"{text} ({name})" for name, text in zip(names, written, strict=True) if text)
+    tokens = {1: "of the token x1", 2: "of the tokens x1 and x2"}.get(
+        target.n, f"of the tokens x1, ..., x{target.n}"
+    )
+    tokens += f" with {target.d} components each" if target.d > 1 else ""
+    if len(written) == 1 and written[0]:
+        return f"the function {written[0]} {tokens}"
+    if all(written) and len(whole) <= SHORT:
+        return f"the function {tokens} that is {whole}"
+    return f"the function {tokens} that is written as a program of {len(target.lines)} lines in the certificate"
+
+
+def assumed(claims: Sequence[Claim]) -> list[str]:
+    """What is taken for granted: of machines, and of a target that nobody can look into."""
+    return [*of_target(claims), *ASSUMED]
+
+
+def of_target(claims: Sequence[Claim]) -> list[str]:
+    """What the claims assume of their target, and no checker can verify."""
+    targets = dict.fromkeys(claim.target for claim in claims if hasattr(claim.target, "lipschitz"))
+    return [
+        f"the target is {target.lipschitz:.6g}-Lipschitz from the largest component of the input to that of the "
+        f"output, and within {target.error:.3g} of the stored answers at the stored sequences"
+        + (", and reordering the tokens does not change its answers, or reorders them" if target.symmetric else "")
+        for target in targets
+    ]
+
+
+def not_claimed(claims: Sequence[Claim]) -> list[str]:
+    kinds = {claim.type for claim in claims}
+    lines = []
+    functions = {claim.type for claim in claims if claim.about_function}
+    if kinds - functions:
+        lines += [
+            "anything about inputs that are neither stored, nor within the radius of one that is, nor listed as "
+            "strangers",
+            "that the answers are true: only that they are the ones stored in data.safetensors",
+        ]
+    if "sup_error" in kinds:
+        average = ", beyond the mean that lp_error bounds" if "lp_error" in kinds else ""
+        lines.append(f"how large the error is at a single input that lies in no stored cell{average}")
+    if functions:
+        lines.append("anything about inputs outside the box, or about sequences of another length")
+        lines.append("that the target is the function a person had in mind: it is the one that is written here")
+    return lines

@@ -1,0 +1,1 @@
+"""Compilers: a problem in, a model out."""

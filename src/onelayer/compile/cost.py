@@ -1,0 +1,101 @@
+"""What is asked for, what a construction would cost, and what it made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onelayer.errors import HypothesisError
+from onelayer.ledger import Constant
+from onelayer.network import Transformer
+from onelayer.problems.answers import AnswerForm
+from onelayer.problems.targets import Target
+from onelayer.problems.targets.box import Box
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Request:
+    """A function, a box, and how near a model must come to it."""
+
+    target: Target
+    low: float
+    high: float
+    tolerance: float
+    dtype: np.dtype[Any]
+    seed: int
+    say: Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Built:
+    """Weights, where its error comes from, and what the checker is to be asked."""
+
+    transformer: Transformer
+    form: AnswerForm
+    source: str  # of the error that the checker finds
+    meaning: str
+    budget: tuple[Constant, ...]  # other parts of the bound
+    constants: tuple[Constant, ...]
+    box: Box  # where the bound is to hold
+    left_out: float
+    tensors: dict[str, Array] = field(default_factory=dict)  # data of the certificate
+    entries: tuple[dict[str, Any], ...] = ()  # claims, without their bounds
+
+
+def at_most_float(count: int) -> float:
+    """A count that may have hundreds of digits."""
+    return float(min(count, 10**300))
+
+
+def enough_levels(
+    error: Callable[[int], float], allowed: float, reachable: Callable[[int], bool], rate: float
+) -> tuple[int, float]:
+    """About the fewest levels whose error is allowed, and that error, which falls like levels^-rate; or the most
+    that can be reached."""
+    if not reachable(1):
+        return 1, np.inf
+
+    def known(levels: int) -> float:
+        if np.isnan(found := error(levels)):
+            needs, what = "finite values on the box", "samples of the target are not"
+            raise HypothesisError("target", needs, what, "Shrink or move the box.")
+        return found
+
+    too_few, levels, found = 0, 1, known(1)
+    while found > allowed:
+        wanted = int(levels * min((found / allowed) ** (1 / rate), 4.0) * 1.05)
+        too_few, levels = levels, largest(reachable, levels, max(levels + 1, wanted))
+        if levels == too_few:
+            return levels, found
+        found = known(levels)
+    while levels - too_few > 1 + levels // 32:
+        middle = (levels + too_few) // 2
+        if (tried := known(middle)) <= allowed:
+            levels, found = middle, tried
+        else:
+            too_few = middle
+    return levels, found
+
+
+def extrapolated(levels: int, error: float, allowed: float, rate: float) -> int:
+    """How many levels it would take, if the error went on falling at its rate; one, if not even that was tried."""
+    if error <= allowed or (levels == 1 and np.isinf(error)):
+        return levels
+    return int(np.ceil(levels * min(error / allowed, 1e9) ** (1 / rate)))
+
+
+def largest(holds: Callable[[int], bool], low: int, high: int) -> int:
+    """The largest number up to ``high`` for which something holds that holds for ``low`` and all below the first
+    for which it does not."""
+    if holds(high):
+        return high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low

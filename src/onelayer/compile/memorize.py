@@ -1,0 +1,203 @@
+"""From data to one layer: choose a context mapping, search its constants, read the answers off.
+
+Statement  consistent finite data is reproduced exactly by one attention layer and a feed-forward stack.
+Gives      a `Model`: weights, a ledger of every constant, predictions in the form of the answers.
+Rests on   corollary_1 for the architecture, temperature (Lemma G) for the contexts, plateaus for the answers.
+Why        the paper proves that weights exist; this module writes them down.
+Differs    constants are searched and measured instead of prescribed; repeated tokens and lengths are allowed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from onelayer.certificates.data import of_answers
+from onelayer.compile.prove import certified
+from onelayer.compile.unknown_inputs import unknown_inputs
+from onelayer.errors import HypothesisError
+from onelayer.interfaces import Answers
+from onelayer.ledger import Constant, Ledger
+from onelayer.measure.recall import recall_answers
+from onelayer.model import Model
+from onelayer.network import Transformer
+from onelayer.problems.answers import Scope
+from onelayer.readouts import triangular
+from onelayer.search.problem import NO_DEFAULT, Mapping, Options, Problem, Readout, read_problem
+from onelayer.search.routes import Found, Step, is_per_sequence, search
+from onelayer.statements import CATALOGUE
+
+STATEMENT = CATALOGUE["memorize"]
+
+
+def memorize(
+    X: Any,
+    Y: Any,
+    *,
+    lengths: Any = None,
+    rank: int | None = None,
+    dtype: DTypeLike | None = None,
+    mapping: Mapping = "auto",
+    readout: Readout = "auto",
+    positions: bool = False,
+    default: Any = NO_DEFAULT,
+    seed: int = 0,
+    scope: Scope | None = None,
+    certify: bool | None = None,
+    tolerance: float | None = None,
+    on_step: Step | None = None,
+) -> Model:
+    """Compile sequences and answers into a one-layer Transformer that reproduces every answer. No training.
+
+    X         floats [N, n, d] (or [N, n], read as width 1), token ids [N, n], or a list of sequences
+    Y         an answer per token or one per sequence: integers, any hashable classes, reals, vectors of reals
+    lengths   number of tokens of each sequence, when they differ and X is an array
+    rank      head size; by default the smallest that separates with a safe margin
+    dtype     "float32" or "float64", in which the model runs; by default float32 when it holds tokens and answers
+              exactly, and separates the contexts, else float64
+    mapping   how contexts are told apart: "temperature", "shared_query", "lattice" (sums of whole numbers),
+              "averages", "rank_one" (Theorem K), "published" (Theorem 2, whose constants no float holds), or "auto"
+    readout   how answers are read off: "plateaus", "boxes", "table", "retrieval", "bits", "triangular", or "auto"
+    positions whether the order of the tokens matters
+    default   what an input that is not stored is answered. Some contexts are so close to stored ones that they are
+              taken for them: the ledger has a bound on their share, with what it assumes (``false_hits``), and what
+              was measured on sequences drawn at random (``false_hits_measured``). A sequence with a token that is
+              not in the vocabulary, or too large for the dtype, gets it at all its tokens; without a default, both
+              are errors
+    seed      same data and seed, same weights
+    scope     "token" or "sequence", where the shape of Y leaves it open
+    certify   True: have every answer proved, or raise; False: do not; None: where that takes at most a few times
+              the build, and if it can be. The model has its ``certificate``; without one, the ledger says why
+    tolerance how far real answers may be off, to be proved; by default as far as rounding to the dtype
+    on_step   called with a line of text at each stage
+
+    Raises HypothesisError, naming the place and a remedy, for data that no such model can satisfy.
+
+    >>> model = memorize([["river", "bank"], ["bank", "robber"]], [["water", "shore"], ["money", "crime"]])
+    >>> model.predict([["robber", "bank"]]).tolist()
+    [['crime', 'money']]
+    """
+    options = Options(
+        lengths=lengths,
+        rank=rank,
+        dtype=dtype,
+        mapping=mapping,
+        readout=readout,
+        positions=positions,
+        default=default,
+        seed=seed,
+        scope=scope,
+    )
+    problem, found = search(read_problem(X, Y, options), on_step)
+    model = assemble(problem, found)
+    return certified(
+        model,
+        certify,
+        lambda: of_answers(model, problem.sequences, problem.answers),
+        lambda: recall_answers(model, X, Y, lengths).first_wrong,
+        on_step or (lambda _: None),
+        tolerance,
+    )
+
+
+def assemble(problem: Problem, found: Found) -> Model:
+    """Layers, ledger and interface into a model."""
+    context_map, fitted = found.context_map, found.fit.readout
+    assert fitted is not None
+    layers = fitted.layers
+    if problem.readout == "triangular":
+        rows = problem.rows(is_per_sequence(problem, found.route))
+        layers = triangular.on_a_line(context_map.coordinates, rows, context_map.exact_radius, problem.dtype)
+    transformer = Transformer(
+        attention=context_map.attention,
+        embedding=context_map.embedding,
+        feedforward=context_map.feedforward,
+        readout=(context_map.bottleneck, *layers),
+        channels=context_map.channels,
+    )
+    stored = _stored_bits(problem, found.fit.distinct)
+    interface = Answers(
+        form=problem.answers.form,
+        vocabulary=problem.sequences.vocabulary,
+        default=None if problem.default is None else tuple(problem.default.tolist()),
+        stored_bits=stored,
+    )
+    model, extra = Model(transformer, interface, Ledger(())), []
+    if problem.readout == "triangular":
+        error = _triangular_error(problem, model)
+        model = replace(model, interface=replace(interface, error_upper=error))
+        extra = [Constant("readout_error", error, "largest |output - answer| over the data, measured")]
+    built = replace(model, ledger=Ledger((*_ledger(problem, found, model), *extra)))
+    if "evaluator" in vars(model):  # of the same weights: what was recognised need not be recognised again
+        vars(built)["evaluator"] = model.evaluator
+    return built
+
+
+def _triangular_error(problem: Problem, model: Model) -> float:
+    """This readout amplifies rounding, so what it really returns is measured on all the data, and judged."""
+    outputs = model.outputs(problem.sequences, path="dense")
+    valid = problem.sequences.valid()
+    flat = outputs.reshape(-1, outputs.shape[-1]) if valid is None else outputs[valid]
+    rows = problem.rows(per_sequence=False)
+    error = float(np.abs(flat - rows).max())
+    if problem.answers.form.classes is not None and error >= 0.5:
+        raise HypothesisError(
+            "triangular",
+            f"gaps between contexts that are wide enough for sums of large weights in {problem.dtype}",
+            f"an answer comes back wrong by {error:.3g}",
+            'Use readout="plateaus", which is exact, or dtype="float64".',
+        )
+    return error
+
+
+def _ledger(problem: Problem, found: Found, model: Model) -> list[Constant]:
+    f, c = found.fit, found.context_map
+    assert f.readout is not None
+    interpolates = problem.readout == "triangular"
+    kind = "triangular" if interpolates else f.readout.kind
+    at_least = "at the nearest just" if c.coordinates.shape[1] == 1 else "at least"
+    why = "asked for" if problem.readout == kind else f.readout.compared
+    rows = problem.answers.rows
+    rounding = float(np.abs(rows - rows.astype(problem.dtype)).max())
+    saturates = [
+        Constant("plateaus", f.readout.count, "K, runs of neighbouring ids with equal answers, boxes, or cells"),
+        Constant("guard", f.readout.guard, "how far an id may move without leaving its plateau"),
+        Constant("margin", f.margin, "guard (less the distance of merged ids) / radius_upper; at least 1 is safe"),
+    ]
+    return [
+        Constant("mapping", found.route.mapping, found.route.why),
+        Constant("readout", kind, why),
+        Constant("rank", int(found.route.rank), "size of the one head, and number of context coordinates"),
+        Constant("dtype", str(problem.dtype), "arithmetic in which the model runs"),
+        Constant("seed", problem.seed, "same data and seed, same weights"),
+        Constant("attempts", found.attempts, "random directions and temperatures tried"),
+        Constant("sequences", problem.sequences.N, "N"),
+        Constant("tokens", problem.sequences.token_count(), "tokens with an answer, padding not counted"),
+        Constant("distinct", f.distinct, "M, ids told apart"),
+        *c.constants,
+        Constant("gap", f.gap, f"two ids told apart are {at_least} this far from each other"),
+        Constant("answer_gap", f.answer_gap, f"two ids with different answers are {at_least} this far apart"),
+        Constant("radius_upper", c.radius, f"a-priori bound on the rounding error of an id in {problem.dtype}"),
+        *([] if interpolates else saturates),
+        *unknown_inputs(problem, found, model),
+        Constant(
+            "stored_bits", model.interface.stored_bits or 0.0, "M log2 C, of M contexts and C different answers"
+        ),
+        Constant("bits_needed", found.bits_needed, "log2(4 span/gap)"),
+        Constant("bits_available", float(np.log2(c.span / c.radius)) if c.span else 0.0, "log2(span/radius_upper)"),
+        Constant("answer_rounding", rounding, f"largest |answer - answer in {problem.dtype}|"),
+        Constant("parameters", model.n_parameters, "every weight and bias, zeros of full matrices included"),
+        Constant("bytes", model.n_parameters * problem.dtype.itemsize, "of weights"),
+    ]
+
+
+def _stored_bits(problem: Problem, distinct: int) -> float:
+    """Information in the answers: each of M distinct contexts has one of C answers, all alike possible."""
+    classes = problem.answers.form.classes
+    rows = problem.answers.rows
+    axis = 0 if rows.shape[1] > 1 else None  # numbers are sorted many times faster than rows of one number
+    C = len(classes) if classes is not None else len(np.unique(rows, axis=axis))
+    return float(distinct * np.log2(max(C, 1)))

@@ -1,0 +1,192 @@
+"""A text in one layer: every window of n tokens answered by the distribution of the token that follows it.
+
+Statement  a causal layer gives, at the last token of each window of a text, the empirical next-token distribution.
+Gives      weights whose output is a vector of probabilities, exactly 0 and 1 wherever one continuation occurs.
+Rests on   lattice (a code for each place and token, summed), retrieval (a number for each distribution), plateaus
+           (from the number to the distribution).
+Why        a language model that knows one text by heart, with every weight accounted for and nothing trained.
+Differs    windows are never written out: their sums are accumulated place by place from the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onelayer.contexts.lattice import (
+    DEFAULT_RANK,
+    code_bits,
+    coordinate_radius,
+    summing,
+)
+from onelayer.contexts.places import Places, draw_places
+from onelayer.errors import HypothesisError
+from onelayer.gadgets.windows import window_sums
+from onelayer.ledger import Constant, Ledger
+from onelayer.network import Attention, Embedding, Layer, Linear, Transformer
+from onelayer.problems.windows import TextWindows
+from onelayer.readouts import retrieval
+from onelayer.readouts.plateaus import on_a_line
+from onelayer.statements import CATALOGUE
+
+STATEMENT = CATALOGUE["text"]
+Array = NDArray[Any]
+Step = Callable[[str], None]
+
+DTYPE = np.dtype(np.float32)
+#: A place adds up about this many components of a token's code.
+PLACES_ADD = 4.0
+#: Draws of codes before giving up; one is nearly always enough.
+ATTEMPTS = 12
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Codes drawn for a text, and the coordinates of its different windows."""
+
+    table: Array  # [V + 1, s]
+    places: Places
+    keys: Array  # [M, s] whole numbers, at least 1
+    offset: Array  # [s]
+    bits: int
+    radius: float  # how far a coordinate as computed may be from its whole number
+
+
+def hypotheses(context: int) -> int:
+    """Bits of a token's code; raise where sums over so long a window do not fit."""
+    if isinstance(context, bool) or not isinstance(context, int | np.integer) or context < 1:
+        raise HypothesisError(
+            "text", "a context of at least 1 token", f"context={context!r}", "Choose a number such as 128."
+        )
+    try:
+        return code_bits(int(context), DTYPE, ragged=False, mixing=PLACES_ADD)
+    except HypothesisError as error:
+        fits = int(context)
+        while not _fits(fits):
+            fits = fits // 2
+        while _fits(fits + 1):
+            fits += 1
+        raise HypothesisError(
+            "lattice", error.needs, f"{error.found}, context={context}", f"Use a context of at most {fits}."
+        ) from None
+
+
+def construct(windows: TextWindows, seed: int = 0, on_step: Step = lambda _: None) -> tuple[Transformer, Ledger]:
+    """The model of these windows and its constants; the same windows and seed give the same weights."""
+    hypotheses(windows.context)
+    for attempt in range(ATTEMPTS):
+        on_step(f"adding up {windows.count:,} windows")
+        draw = draw_codes(windows, seed, attempt)
+        if draw is None:
+            continue
+        on_step(f"storing what follows {len(windows.first):,} windows")
+        values = windows.answers[:, None].astype(np.float64)
+        cells = retrieval.construct(draw.keys, values, DTYPE, draw.radius, seed + attempt)
+        if cells is not None and cells.guard > draw.radius:
+            return _assemble(windows, draw, cells, seed, attempt)
+    raise HypothesisError(
+        "text",
+        "codes of tokens that tell all windows apart",
+        f"none of {ATTEMPTS} draws does for {len(windows.first):,} windows of {windows.context} tokens",
+        "Use a shorter context, or another seed.",
+    )
+
+
+def draw_codes(windows: TextWindows, seed: int, attempt: int) -> Draw | None:
+    """Random codes and the sums of all different windows; None if two of these coincide."""
+    n, s = windows.context, DEFAULT_RANK
+    rng = np.random.default_rng([seed, s, attempt, 11])
+    bits = hypotheses(n)
+    table = rng.integers(0, 1 << bits, (windows.size + 1, s)).astype(DTYPE)
+    places = draw_places(n, table.max(axis=0), 1.0, DTYPE, rng)
+    codes = np.stack([places.codes(table, k) for k in range(n)])  # [n, V + 1, s]
+    largest = float(np.abs(codes).max())
+    codes[-1] *= 2.0  # the last token counts twice: in the residual stream and in the sum
+    keys = window_sums(codes.astype(DTYPE), windows.stream)[windows.first]
+    if not _all_different(keys):
+        return None
+    offset = np.ceil(1.0 - keys.min(axis=0))
+    keys = keys + offset
+    top = float(keys.max()) + float(np.abs(offset).max())
+    return Draw(
+        table, places, keys, offset, bits, coordinate_radius(n, largest, top, float(np.finfo(DTYPE).eps) / 2)
+    )
+
+
+def conclusion(ledger: Ledger) -> str:
+    """What is claimed of the model."""
+    return f"at the last token of each of {ledger['distinct']} windows: the distribution of what follows"
+
+
+def _all_different(keys: Array) -> bool:
+    """Whether random sums of the whole-number rows are all different; then so are the rows."""
+    odd = np.random.default_rng(0).integers(0, 2**63, keys.shape[1], dtype=np.int64) | 1
+    return len(np.unique(keys.astype(np.int64) @ odd)) == len(keys)  # wraps around
+
+
+def _fits(context: int) -> bool:
+    try:
+        return code_bits(context, DTYPE, ragged=False, mixing=PLACES_ADD) > 0
+    except HypothesisError:
+        return False
+
+
+def _summing(n: int) -> Attention:
+    """Sums over what a token sees. Its own code needs no more weight than others have: all windows end at one
+    place, and keys that lean on the last token would not fill their cells evenly."""
+    return replace(summing(DEFAULT_RANK, n, DTYPE, separate=False), causal=True)
+
+
+def _assemble(
+    windows: TextWindows, draw: Draw, cells: retrieval.Retrieval, seed: int, attempt: int
+) -> tuple[Transformer, Ledger]:
+    n, s = windows.context, DEFAULT_RANK
+    positions = np.zeros((n, s), DTYPE)
+    positions[:, 0] = draw.places.spacing * np.arange(n)
+    classes = np.arange(len(windows.distributions), dtype=np.float64)
+    distribution: tuple[Layer, ...] = on_a_line(classes, windows.distributions, DTYPE).layers
+    transformer = Transformer(
+        attention=_summing(n),
+        embedding=Embedding(table=draw.table, positions=positions),
+        feedforward=draw.places.layers,
+        readout=(Linear(np.eye(s, dtype=DTYPE), draw.offset.astype(DTYPE)), *cells.layers, *distribution),
+        channels=tuple(f"code{i}" for i in range(s)),
+    )
+    return transformer, Ledger(tuple(_ledger(windows, draw, cells, seed, attempt, transformer)))
+
+
+def _ledger(
+    windows: TextWindows, draw: Draw, cells: retrieval.Retrieval, seed: int, attempt: int, built: Transformer
+) -> list[Constant]:
+    M, K, V = len(windows.first), len(windows.distributions), windows.size
+    ambiguous = windows.ambiguous
+    occurring = len(np.unique(windows.stream[windows.context :]))
+    certain = M - int(ambiguous.sum())
+    bits = float(certain * np.log2(occurring))
+    return [
+        Constant("mapping", "lattice", "a whole-number code for each place and token, added up by attention"),
+        Constant("readout", "retrieval", "three cells whose entries add up to the number of a distribution"),
+        Constant("rank", DEFAULT_RANK, "size of the one head, and number of context coordinates"),
+        Constant("dtype", str(DTYPE), "arithmetic in which the model runs"),
+        Constant("seed", seed, "same text and seed, same weights"),
+        Constant("attempts", attempt + 1, "draws of codes tried"),
+        Constant("context", windows.context, "n, tokens in a window; the start token fills it before the text"),
+        Constant("start_token", V, "V, the id of the token before the text; ids below it are tokens"),
+        Constant("windows", windows.count, "N, tokens of the text, each with the window before it"),
+        Constant("distinct", M, "M, different windows"),
+        Constant("ambiguous_windows", M - certain, "of the M, those with several continuations in the text"),
+        Constant("ambiguous_places", int(ambiguous[windows.group].sum()), "of the N, those after such a window"),
+        Constant("distributions", K, "K: each token for certain, and the mixed distributions that occur"),
+        Constant("code_bits", draw.bits, "token codes are whole numbers of about this many bits"),
+        Constant("plateaus", cells.count, "cells of the three tables"),
+        Constant("guard", cells.guard, "how far a coordinate may move without leaving its cell"),
+        Constant("radius_upper", draw.radius, f"a-priori bound on the rounding error of a coordinate in {DTYPE}"),
+        Constant("margin", cells.guard / draw.radius, "guard / radius_upper; at least 1 is safe"),
+        Constant("stored_bits", bits, f"(M - ambiguous) log2 A, A = {occurring} tokens that occur"),
+        Constant("parameters", built.n_parameters, "every weight and bias, zeros of full matrices included"),
+        Constant("bytes", built.n_parameters * DTYPE.itemsize, "of weights"),
+    ]

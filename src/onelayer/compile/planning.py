@@ -1,0 +1,97 @@
+"""A pre-flight plan: what compiling this data will take, or why it is impossible."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+from typing import Any, Unpack
+
+import numpy as np
+
+from onelayer.errors import HypothesisError
+from onelayer.readouts import triangular
+from onelayer.search.problem import Options, Readout, read_problem
+from onelayer.search.routes import Found, Step, search
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Sizes are exact, since the same search is run; seconds are measured on this machine, just now.
+
+    When the data cannot be compiled, ``possible`` is False and ``obstacle`` names the witness and the remedy.
+    """
+
+    possible: bool
+    obstacle: str = ""
+    sequences: int = 0
+    answers: int = 0
+    distinct: int = 0
+    mapping: str = ""
+    rank: int = 0
+    parameters: int = 0
+    bytes: int = 0
+    bits_needed: float = 0.0
+    bits_available: dict[str, float] | None = None
+    margin: float = 0.0
+    seconds: float = 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def __str__(self) -> str:
+        if not self.possible:
+            return f"impossible: {self.obstacle}"
+        available = ", ".join(f"{b:.0f} in {name}" for name, b in (self.bits_available or {}).items())
+        return (
+            f"{self.answers:,} answers in {self.sequences:,} sequences, {self.distinct:,} distinct contexts\n"
+            f"one head of rank {self.rank}, mapping {self.mapping}\n"
+            f"{self.bits_needed:.0f} bits a coordinate needed; {available} available; contexts may move by "
+            f"{self.margin:.3g} times their rounding error\n"
+            f"{self.parameters:,} parameters, {self.bytes:,} bytes, about {self.seconds:.2f} s to build"
+        )
+
+
+def plan(X: Any, Y: Any, *, on_step: Step | None = None, **options: Unpack[Options]) -> Plan:
+    """Say before compiling what it will take. Same arguments as `memorize`; nothing is written."""
+    start = time.perf_counter()
+    try:
+        problem, found = search(read_problem(X, Y, options), on_step)
+    except HypothesisError as error:
+        if error.statement in ("data", "memorize"):  # a mistake, not an impossibility
+            raise
+        return Plan(False, str(error), seconds=time.perf_counter() - start)
+    parameters = count_parameters(found, problem.answers.form.width, problem.readout)
+    span = float(np.ptp(found.context_map.coordinates, axis=0).max())
+    unit_radius = found.context_map.radius / (float(np.finfo(problem.dtype).eps) / 2)
+    return Plan(
+        True,
+        sequences=problem.sequences.N,
+        answers=len(problem.answers.rows),
+        distinct=found.fit.distinct,
+        mapping=found.route.mapping,
+        rank=found.route.rank,
+        parameters=parameters,
+        bytes=parameters * problem.dtype.itemsize,
+        bits_needed=found.bits_needed,
+        bits_available={
+            name: max(0.0, float(np.log2(max(span, 1e-300) / (unit_radius * unit))))
+            for name, unit in (("float32", 2.0**-24), ("float64", 2.0**-53))
+        },
+        margin=found.fit.margin,
+        seconds=time.perf_counter() - start,
+    )
+
+
+def count_parameters(found: Found, components: int, readout: Readout) -> int:
+    """Every number of the model, without building it."""
+    c, fitted = found.context_map, found.fit.readout
+    assert fitted is not None
+    arrays = [c.attention.W_Q, c.attention.W_K, c.attention.W_V, c.attention.W_O, c.attention.b_Q]
+    arrays += [c.bottleneck.weight, c.bottleneck.bias]
+    arrays += [array for layer in c.feedforward for array in (layer.weight, layer.bias)]
+    if c.embedding is not None:
+        arrays += [c.embedding.lift, c.embedding.table, c.embedding.bias, c.embedding.positions]
+    before = sum(array.size for array in arrays if array is not None)
+    if readout == "triangular":
+        return before + triangular.parameters(found.fit.distinct, components)
+    return before + fitted.parameters

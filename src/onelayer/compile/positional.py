@@ -1,0 +1,120 @@
+"""`positional` from a tolerance: how fine the grid, what that costs, and the model with what to prove of it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onelayer.compile.cost import Built, Request, at_most_float, enough_levels, extrapolated
+from onelayer.functions import positional
+from onelayer.functions.positional import Lattice, at_vertices, interpolate
+from onelayer.interfaces.plan import Plan
+from onelayer.measure.worst_error import largest_error
+from onelayer.problems.targets.box import Box
+
+Array = NDArray[Any]
+
+#: Hats that one model may have, and numbers in it.
+MOST_VERTICES, MOST_NUMBERS = 400_000, 1 << 28
+#: A plan looks for the largest error on samples; what is proved may be larger by about this factor.
+SAMPLES, MORE = 1 << 14, 1.15
+#: Measured on two cores: a plan, the proof for one simplex, and for one with a kink through it.
+SECONDS, SECONDS_A_SIMPLEX, SECONDS_A_KINK = 0.5, 4e-4, 7e-5
+#: That one proof may take.
+MOST_SECONDS = 600.0
+
+
+def plan(request: Request) -> Plan:
+    """About the fewest levels whose error stays within the tolerance."""
+    levels, error = enough_levels(
+        lambda levels: predicted_error(request, levels),
+        request.tolerance,
+        lambda levels: reachable(request, levels),
+        rate=2,
+    )
+    wanted = extrapolated(levels, error, request.tolerance, rate=2)
+    lattice = lattice_of(request, wanted)
+    numbers = parameters(request, lattice)
+    return Plan(
+        "positional",
+        wanted,
+        error,
+        cells=lattice.levels**lattice.m,
+        parameters=numbers,
+        bytes=24.0 * at_most_float(numbers),
+        seconds=seconds(lattice),
+        reachable=wanted == levels and bool(np.isfinite(error)),
+        provable=request.target.program is not None,
+    )
+
+
+def build(request: Request, levels: int) -> Built:
+    target, lattice = request.target, lattice_of(request, levels)
+    made = positional.construct(target.evaluate, lattice, target.kind, target.per, target.components)
+    corners = np.array([[lattice.low], [lattice.high]]).repeat(lattice.m, axis=1)
+    tokens = corners.reshape(2, lattice.n, lattice.d).astype(lattice.dtype)
+    tensors = {
+        "tokens": tokens,
+        "answers": np.ascontiguousarray(target.evaluate(tokens.astype(np.float64)).reshape(-1, target.components)),
+    }
+    entries: tuple[dict[str, Any], ...] = ()
+    if target.program is not None:
+        box = {"low": lattice.low.hex(), "high": lattice.high.hex(), "target": target.program.to_json()}
+        common = {"type": "sup_error_everywhere", "scope": target.per, **box}
+        entries = tuple({**common, "arith": arith} for arith in ("real", lattice.dtype.name))
+    return Built(
+        made.transformer,
+        made.form,
+        "interpolation",
+        "largest |target - its interpolant|, enclosed on every simplex",
+        (),
+        made.constants,
+        Box(lattice.n, lattice.d, lattice.low, lattice.high, lattice.dtype, np.empty(0)),
+        0.0,
+        tensors,
+        entries,
+    )
+
+
+def lattice_of(request: Request, levels: int) -> Lattice:
+    t = request.target
+    return Lattice(t.n, t.d, request.low, request.high, levels, request.dtype)
+
+
+def parameters(request: Request, lattice: Lattice) -> int:
+    """Numbers in the model, about: those of the hats."""
+    m, t = lattice.m, request.target
+    gated = t.kind == "ordered" and t.per == "token"
+    outputs = t.components * (t.n if gated else 1)
+    inputs = m + (t.n if gated else 0)
+    return lattice.count * (2 * m * (inputs + 1) + (m - 1) * (4 * m * m + 2 * m) + 2 * m + 1 + outputs)
+
+
+def reachable(request: Request, levels: int) -> bool:
+    lattice = lattice_of(request, levels)
+    provable = request.target.program is None or seconds(lattice) <= MOST_SECONDS
+    return lattice.count <= MOST_VERTICES and parameters(request, lattice) <= MOST_NUMBERS and provable
+
+
+def seconds(lattice: Lattice) -> float:
+    """Every cell has m! simplices; the checker halves those where a function is not smooth, in all directions."""
+    simplices = at_most_float(lattice.levels**lattice.m * math.factorial(lattice.m))
+    kinks = at_most_float(5**lattice.m * math.factorial(lattice.m))
+    return SECONDS + max(SECONDS_A_SIMPLEX * simplices, SECONDS_A_KINK * kinks)
+
+
+def predicted_error(request: Request, levels: int) -> float:
+    """A little more than the largest error of the interpolant that is found on samples and by climbing."""
+    lattice, target = lattice_of(request, levels), request.target
+    values = at_vertices(target.evaluate, lattice).reshape(lattice.count, -1)
+
+    def error(X: Array) -> Array:
+        found = interpolate(values, lattice, X)
+        return np.asarray(np.abs(found - target.evaluate(X).reshape(found.shape)).max(axis=1))
+
+    double = np.dtype(np.float64)
+    box = Box(lattice.n, lattice.d, lattice.low, lattice.high, double, np.empty(0))
+    return MORE * largest_error(error, box, SAMPLES, request.seed)[0]

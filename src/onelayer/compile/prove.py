@@ -1,0 +1,50 @@
+"""Proofs are made where models are made: always, never, or where that costs at most a few times the build."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from numpy.typing import NDArray
+
+from onelayer.certificates.certificate import certify_data
+from onelayer.certificates.tolerance import Unproved
+from onelayer.ledger import Constant, Ledger
+from onelayer.model import Model
+
+Array = NDArray[Any]
+#: Operations that an unasked proof may take: a second or so, and a few microseconds for each answer.
+FREELY, PER_ANSWER = 1.5e9, 2e4
+
+
+def certified(
+    model: Model,
+    certify: bool | None,
+    data: Callable[[], dict[str, Array]],
+    wrong: Callable[[], str],
+    on_step: Callable[[str], None],
+    tolerance: float | None = None,
+) -> Model:
+    """The model with its proof, and a line of the ledger that says so, or why there is none."""
+    if certify is False:
+        return _noted(model, False, "not asked for; `certify` makes a proof")
+    tensors = data()
+    on_step("asking the checker")
+    if certify or tolerance is not None:
+        proof = certify_data(model, tensors, tolerance=tolerance, wrong=wrong)
+    else:
+        answers = len(tensors.get("which", tensors["answers"]))
+        try:
+            proof = certify_data(model, tensors, wrong=wrong, budget=FREELY + PER_ANSWER * answers)
+        except Unproved as error:
+            return _noted(model, False, f"{error.found}. {error.remedy}")
+    made = _noted(model, True, f"{len(proof.claims)} claims, which the checker proved; `verify` asks it again")
+    return replace(made, certificate=proof)
+
+
+def _noted(model: Model, proved: bool, why: str) -> Model:
+    built = replace(model, ledger=Ledger((*model.ledger.lines, Constant("certified", proved, why))))
+    if "evaluator" in vars(model):
+        vars(built)["evaluator"] = model.evaluator
+    return built

@@ -1,0 +1,116 @@
+"""A text by heart: next-token models of one layer, and what can be asked of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+
+from onelayer.certificates.data import of_text
+from onelayer.compile import next_token as construction
+from onelayer.compile.prove import certified
+from onelayer.errors import HypothesisError
+from onelayer.interfaces import NextToken
+from onelayer.measure.recall import recall
+from onelayer.model import Model
+from onelayer.problems.answers import AnswerForm
+from onelayer.problems.tokens import BYTES, ByteTokens, Text, Tokens, learn_pairs
+from onelayer.problems.windows import read_windows
+
+Step = Callable[[str], None]
+
+CONTEXT, VOCABULARY = 128, 512
+#: A distribution for each token and each token in it: the readout grows with the square of the vocabulary.
+LARGEST_VOCABULARY = 1 << 14
+
+
+def memorize_text(
+    text: Text,
+    context: int = CONTEXT,
+    seed: int = 0,
+    *,
+    tokenizer: Literal["bpe"] | None = None,
+    vocabulary_size: int | None = None,
+    certify: bool | None = None,
+    on_step: Step | None = None,
+) -> Model:
+    """Compile a text into a one-layer Transformer that says what follows each of its windows. No training.
+
+    text            str (read as UTF-8) or bytes
+    context         tokens in a window; before the text a start token stands as often as needed
+    seed            same text and seed, same weights
+    tokenizer       None: a token is a byte. "bpe": byte pairs learned from the text (extra `text`)
+    vocabulary_size tokens of the tokenizer at most, 512 if not given
+    certify         True: prove it; False: do not; None: where that costs at most a few times the build
+    on_step         called with a line of text at each stage
+
+    A window that occurs with one continuation gives it the probability 1; one that occurs with several gives the
+    distribution of what follows it in the text. How many there are is in the ledger (``ambiguous_windows``). What
+    the model says after a window that is not in the text means nothing.
+
+    >>> model = memorize_text("to be, or not to be, that is the question", context=8)
+    >>> model.generate("to be, o", 6)
+    b'r not '
+    """
+    say = on_step or (lambda _: None)
+    _check_wishes(text, seed, tokenizer, vocabulary_size)
+    construction.hypotheses(context)
+    say("splitting the text into tokens")
+    size = VOCABULARY if vocabulary_size is None else vocabulary_size
+    tokens: Tokens = ByteTokens() if tokenizer is None else learn_pairs(text, size)
+    ids = tokens.encode(text)
+    if len(ids) < 2:
+        raise HypothesisError(
+            "text", "a text of at least 2 tokens", f"the text has {len(ids)}", "Give a longer text."
+        )
+    say(f"comparing {len(ids):,} windows of {context} tokens")
+    transformer, ledger = construction.construct(read_windows(ids, int(context), tokens.size), seed, say)
+    interface = NextToken(
+        form=AnswerForm("last", None, tokens.size, ragged=False),
+        vocabulary=tuple(range(tokens.size + 1)),
+        stored_bits=ledger.number("stored_bits"),
+        context=int(context),
+        tokens=tokens,
+        alphabet=tuple(np.unique(ids).tolist()),
+    )
+    model = Model(transformer, interface, ledger)
+    return certified(model, certify, lambda: of_text(interface, text), lambda: recall(model, text).first_wrong, say)
+
+
+def python_reference() -> str:
+    """The language reference that comes with Python (`help("topics")`), its topics in order, NUL between them."""
+    try:
+        from pydoc_data.topics import topics
+    except ImportError:
+        raise HypothesisError(
+            "text", "the module pydoc_data of a full Python", "there is none", "Give a text of your own."
+        ) from None
+    return "\x00".join(topics[name] for name in sorted(topics))
+
+
+def _check_wishes(text: Any, seed: int, tokenizer: str | None, vocabulary_size: int | None) -> None:
+    if not isinstance(text, str | bytes):
+        raise HypothesisError("text", "a text as str or bytes", f"it is {type(text).__name__}", "Convert it.")
+    if not len(text):
+        raise HypothesisError("text", "a text of at least 2 tokens", "the text is empty", "Give a longer text.")
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise HypothesisError("text", "a whole number from 0 on as seed", f"seed={seed!r}", "Choose another seed.")
+    if tokenizer not in (None, "bpe"):
+        raise HypothesisError("text", 'tokenizer None or "bpe"', f"tokenizer={tokenizer!r}", "Choose one of them.")
+    if vocabulary_size is None:
+        return
+    if tokenizer is None:
+        raise HypothesisError(
+            "text",
+            "a tokenizer for a vocabulary of a chosen size",
+            f"vocabulary_size={vocabulary_size} while a token is a byte",
+            'Use tokenizer="bpe".',
+        )
+    if not BYTES < vocabulary_size <= LARGEST_VOCABULARY:
+        raise HypothesisError(
+            "text",
+            f"a vocabulary of more than {BYTES} and at most {LARGEST_VOCABULARY:,} tokens",
+            f"vocabulary_size={vocabulary_size}",
+            f"Choose a size such as {VOCABULARY}.",
+        )

@@ -1,0 +1,1 @@
+"""Small networks with a name and a law."""

@@ -1,0 +1,85 @@
+"""A model of stored answers: how inputs are read, and how outputs become answers in the form they were given."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+from onelayer.errors import HypothesisError
+from onelayer.network import Transformer
+from onelayer.problems.answers import AnswerForm
+from onelayer.problems.sequences import Sequences, read_sequences
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answers:
+    """What goes in: sequences of real tokens, or of words. What comes out: an answer per token or per sequence."""
+
+    kind: ClassVar[str] = "answers"
+    says: ClassVar[str] = "answers from stored data"
+
+    form: AnswerForm
+    vocabulary: tuple[Hashable, ...] | None = None  # None: tokens are real
+    default: tuple[float, ...] | None = None  # the output that inputs get which are not stored
+    stored_bits: float | None = None  # information in the stored answers
+    error_upper: float = 0.0  # how far an answer may be off by construction: of a readout that interpolates
+
+    @cached_property
+    def index(self) -> dict[Hashable, int] | None:
+        return None if self.vocabulary is None else {token: i for i, token in enumerate(self.vocabulary)}
+
+    def read(
+        self, transformer: Transformer, X: Any, lengths: Any = None, unseen: Literal["refuse", "mark"] = "refuse"
+    ) -> Sequences:
+        """Check inputs against what the model knows: token width, vocabulary, number of places."""
+        sequences = read_sequences(X, lengths, self.index, real=self.vocabulary is None, unseen=unseen)
+        if self.vocabulary is None and sequences.d != transformer.token_width:
+            raise HypothesisError(
+                "data",
+                f"tokens of {transformer.token_width} components, as memorised",
+                f"X has tokens of {sequences.d}",
+                "Give X as it was given to memorize.",
+            )
+        places = None if transformer.embedding is None else transformer.embedding.positions
+        if places is not None and sequences.n > len(places):
+            raise HypothesisError(
+                "positions",
+                f"sequences of at most {len(places)} tokens, as memorised",
+                f"X has {sequences.n} places",
+                "Shorten X, or memorise again with longer sequences.",
+            )
+        return sequences
+
+    def describe(self) -> str:
+        """In a few words, for the model's repr."""
+        what = "reals" if self.form.classes is None else f"{len(self.form.classes)} classes"
+        return f"{what} {'at the last token' if self.form.scope == 'last' else f'per {self.form.scope}'}"
+
+    def to_json(self) -> dict[str, Any]:
+        """All but the names of tokens and classes, which have a file of their own."""
+        return {
+            "kind": self.kind,
+            "components": self.form.components,
+            "ragged": self.form.ragged,
+            "default": None if self.default is None else [x.hex() for x in self.default],
+            "stored_bits": self.stored_bits,
+            "error_upper": self.error_upper.hex(),
+        }
+
+    @classmethod
+    def common(cls, entry: dict[str, Any], form: AnswerForm, vocabulary: Any) -> dict[str, Any]:
+        """The fields of every interface from JSON."""
+        default = entry["default"]
+        return {
+            "form": form,
+            "vocabulary": vocabulary,
+            "default": None if default is None else tuple(map(float.fromhex, default)),
+            "stored_bits": entry["stored_bits"],
+            "error_upper": float.fromhex(entry["error_upper"]),
+        }
+
+    @classmethod
+    def from_json(cls, entry: dict[str, Any], form: AnswerForm, vocabulary: Any) -> Answers:
+        return cls(**cls.common(entry, form, vocabulary))

@@ -1,0 +1,119 @@
+"""From sequences to outputs: by search where there is one, with an eye on the range of the dtype."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from onelayer.errors import HypothesisError
+from onelayer.gadgets.fast import find_search
+from onelayer.network.forward import Stacks, forward
+from onelayer.network.range import safe_sizes, watched
+from onelayer.network.weights import Array, Transformer
+from onelayer.problems.blocks import blocks
+from onelayer.problems.sequences import Sequences
+
+Evaluation = Literal["auto", "dense", "fast"]
+
+
+@dataclass(frozen=True)
+class Evaluator:
+    """Runs a transformer; sequences that have no answer get the default, or are an error."""
+
+    transformer: Transformer
+    default: tuple[float, ...] | None = None
+
+    def outputs(self, sequences: Sequences, path: Evaluation = "auto") -> Array:
+        """What the last layer gives, [N, n, q]."""
+        stacks = self._stacks(path)
+        far = self._far(sequences)
+        if not far.any():
+            out = forward(self.transformer, sequences.tokens, sequences.lengths, stacks)
+            return self._settled(out, sequences)
+        watching = self._watched(sequences, far)
+        out = np.empty((sequences.N, *watching.shape[1:]), watching.dtype)
+        out[far] = watching
+        if not far.all():
+            near, lengths = ~far, sequences.lengths
+            lengths = None if lengths is None else lengths[near]
+            out[near] = forward(self.transformer, sequences.tokens[near], lengths, stacks)
+        return self._settled(out, sequences)
+
+    def checked(self, outputs: Any, sequences: Sequences) -> Array:
+        """What another runtime computed, with the default where this one has it."""
+        out, far = np.array(outputs), self._far(sequences)
+        if far.any():
+            out[far] = np.where(np.isfinite(self._watched(sequences, far)), out[far], np.nan)
+        return self._settled(out, sequences)
+
+    @cached_property
+    def searches(self) -> Stacks:
+        return {
+            "feedforward": find_search(self.transformer.feedforward),
+            "readout": find_search(self.transformer.readout),
+        }
+
+    @cached_property
+    def safe_sizes(self) -> Array:
+        return safe_sizes(self.transformer)
+
+    def _stacks(self, path: Evaluation) -> Stacks | None:
+        if path not in get_args(Evaluation):
+            needs = f"a path among {get_args(Evaluation)}"
+            raise HypothesisError("memorize", needs, f"path={path!r}", "Choose one of them.")
+        if path == "fast" and not any(self.searches.values()):
+            raise HypothesisError(
+                "plateaus",
+                "a readout of enough plateaus for a search to pay off",
+                "this model's readout is small or of another kind",
+                'Use path="auto" or path="dense".',
+            )
+        return None if path == "dense" else self.searches
+
+    def _watched(self, sequences: Sequences, some: Array) -> Array:
+        """Outputs of some sequences, not a number for those of which some value is not finite."""
+        lengths = None if sequences.lengths is None else sequences.lengths[some]
+        out, finite = watched(self.transformer, sequences.tokens[some], lengths)
+        return np.where(finite[:, None, None], out, np.nan).astype(out.dtype)
+
+    def _far(self, sequences: Sequences) -> Array:
+        """[N] Which sequences are too large for it to be sure that they do not overflow."""
+        far = np.zeros(sequences.N, bool)
+        if not sequences.is_real:
+            return far
+        low, high = sequences.low, sequences.high
+        if low is None or high is None or (np.maximum(np.abs(low), np.abs(high)) > self.safe_sizes).any():
+            for rows in blocks(sequences.tokens):
+                far[rows] = np.any(np.abs(sequences.tokens[rows]) > self.safe_sizes, axis=(1, 2))
+        return far
+
+    def _settled(self, out: Array, sequences: Sequences) -> Array:
+        """The default for sequences that have no answer, or an error."""
+        finite = np.isfinite(out)
+        valid = sequences.valid()
+        bad = np.zeros(sequences.N, bool) if sequences.unknown is None else sequences.unknown.copy()
+        if not finite.all():
+            lost = np.any(~finite, axis=2)
+            bad |= np.any(lost if valid is None else lost & valid, axis=1)
+        if bad.any():
+            if self.default is None:
+                raise self._out_of_range(sequences, int(np.argmax(bad)))
+            out[bad] = np.array(self.default, out.dtype)
+        return out
+
+    def _out_of_range(self, sequences: Sequences, i: int) -> HypothesisError:
+        """Names the component that is furthest beyond what is safe, of a sequence that overflows."""
+        needs = f"inputs for which no value of the forward pass leaves the range of {self.transformer.dtype}"
+        found = f"sequence {i} has one that does"
+        if sequences.is_real:
+            length = sequences.n if sequences.lengths is None else int(sequences.lengths[i])
+            with np.errstate(all="ignore"):
+                beyond = np.abs(sequences.tokens[i, :length].astype(np.float64)) / self.safe_sizes
+            k, c = np.unravel_index(int(np.argmax(beyond)), beyond.shape)
+            found = f"sequence {i}, token {k}, component {c} is {float(sequences.tokens[i, k, c]):.6g}"
+            found += f", and that component is safe up to {self.safe_sizes[c]:.3g}"
+        remedy = "Rescale that sequence or leave it out, or memorise with default=, which it then gets."
+        return HypothesisError("data", needs, found, remedy)

@@ -1,0 +1,82 @@
+"""A model of a function on a box: what it stands for, and how far it is from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onelayer.interfaces.answers import Answers
+from onelayer.interfaces.plan import Plan
+from onelayer.ledger import Ledger
+from onelayer.problems.answers import AnswerForm
+from onelayer.problems.targets import Target
+from onelayer.problems.targets.box import Box
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Function(Answers):
+    """A target, a box, and a bound on the error with its parts."""
+
+    kind: ClassVar[str] = "function"
+    says: ClassVar[str] = "computes a function"
+
+    target: Target
+    construction: str
+    low: float
+    high: float
+    tolerance: float  # that was asked for
+    budget: Ledger  # where the error comes from; the entries add up to the bound
+    error_bound: float  # on every input of the box, but for a share `left_out` of it; infinite if nothing is proved
+    left_out: float
+    measured_error: float  # the largest that was found by trying to break the bound
+    samples: int  # among so many inputs, and by climbing from the worst
+    box: Box  # where the bound holds
+    assumes: str = ""  # what the proof takes for granted of the target
+    compared: tuple[Plan, ...] = ()  # what was planned before one of them was built
+
+    def describe(self) -> str:
+        proved = np.isfinite(self.error_bound)
+        given = f" if {self.assumes}" if self.assumes else ""
+        bound = (
+            f"error <= {self.error_bound:.4g} (proved{given}), measured" if proved else "not proved, measured error"
+        )
+        return f"{self.target.name} by {self.construction}, {bound} {self.measured_error:.4g}"
+
+    def to_json(self) -> dict[str, Any]:
+        numbers = {name: getattr(self, name).hex() for name in NUMBERS}
+        return (
+            super().to_json()
+            | numbers
+            | {
+                "target": self.target.to_json(),
+                "construction": self.construction,
+                "budget": self.budget.to_json(),
+                "samples": self.samples,
+                "box": self.box.to_json(),
+                "assumes": self.assumes,
+                "compared": [plan.to_json() for plan in self.compared],
+            }
+        )
+
+    @classmethod
+    def from_json(cls, entry: dict[str, Any], form: AnswerForm, vocabulary: Any) -> Function:
+        numbers: dict[str, Any] = {name: float.fromhex(entry[name]) for name in NUMBERS}
+        return cls(
+            **cls.common(entry, form, vocabulary),
+            **numbers,
+            target=Target.from_json(entry["target"]),
+            construction=entry["construction"],
+            budget=Ledger.from_json(entry["budget"]),
+            samples=entry["samples"],
+            box=Box.from_json(entry["box"]),
+            assumes=entry["assumes"],
+            compared=tuple(Plan.from_json(plan) for plan in entry["compared"]),
+        )
+
+
+NUMBERS = ("low", "high", "tolerance", "error_bound", "left_out", "measured_error")

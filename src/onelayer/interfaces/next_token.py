@@ -1,0 +1,99 @@
+"""A model of a text: a window of tokens goes in, the distribution of the token that follows comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onelayer.errors import HypothesisError
+from onelayer.gadgets.windows import WindowModel
+from onelayer.interfaces.answers import Answers
+from onelayer.problems.answers import AnswerForm
+from onelayer.problems.tokens import ByteTokens, PairTokens, Text, Tokens
+from onelayer.problems.windows import padded
+
+Array = NDArray[Any]
+Prompt = Text | Sequence[int] | Array
+
+
+@dataclass(frozen=True, kw_only=True)
+class NextToken(Answers):
+    """The tokens of a text, and how much of it the model sees at a time."""
+
+    kind: ClassVar[str] = "next_token"
+    says: ClassVar[str] = "continues a text"
+
+    context: int
+    tokens: Tokens = field(default_factory=ByteTokens)
+    alphabet: tuple[int, ...] = ()  # ids of the tokens that occur in the text
+
+    def describe(self) -> str:
+        return f"next {'byte' if isinstance(self.tokens, ByteTokens) else 'token'}, context {self.context}"
+
+    def encode(self, prompt: Prompt) -> Array:
+        """Token ids of a text; ids are taken as they are."""
+        if isinstance(prompt, str | bytes):
+            return self.tokens.encode(prompt)
+        return np.asarray(prompt, np.int64).reshape(-1)
+
+    def window(self, prompt: Prompt) -> Array:
+        """The last tokens of a prompt, behind start tokens if it is short; they must occur in the text."""
+        ids, n, V = self.encode(prompt), self.context, self.tokens.size
+        for at in range(max(0, len(ids) - n), len(ids)):
+            token = int(ids[at])
+            if token in self._known:
+                continue
+            shown = f" ({self.tokens.piece(token)!r})" if 0 <= token < V else ""
+            ends = " that begins and ends where its tokens do" if isinstance(self.tokens, PairTokens) else ""
+            raise HypothesisError(
+                "text",
+                "a prompt of tokens that occur in the text",
+                f"token {at} of the prompt has the id {token}{shown}, which does not",
+                f"Give a passage of the text{ends}.",
+            )
+        return padded(ids, n, V)[-n:]
+
+    @cached_property
+    def _known(self) -> frozenset[int]:
+        return frozenset(self.alphabet)
+
+    def follow(self, windows: WindowModel, prompt: Prompt, length: int, sampled: bool, seed: int) -> Iterator[int]:
+        """Token ids that follow, one at a time: the likeliest (of equals the smallest id), or sampled."""
+        if length < 0:
+            raise HypothesisError("text", "a length of at least 0", f"length={length}", "Choose another length.")
+        if sampled and seed < 0:
+            raise HypothesisError("text", "a seed of at least 0", f"seed={seed}", "Choose another seed.")
+        return self._follow(windows, self.window(prompt), length, sampled, seed)
+
+    def _follow(self, windows: WindowModel, window: Array, length: int, sampled: bool, seed: int) -> Iterator[int]:
+        n, rng = self.context, np.random.default_rng(seed)
+        stream = np.concatenate([window, np.zeros(length, np.int64)])
+        for i in range(length):
+            at = windows.next_class(stream[i : i + n])
+            token = _sample(windows.distributions[at], rng) if sampled else windows.likeliest[at]
+            stream[i + n] = token
+            yield token
+
+    def to_json(self) -> dict[str, Any]:
+        merges = [list(pair) for pair in self.tokens.merges] if isinstance(self.tokens, PairTokens) else None
+        own = {"context": self.context, "merges": merges, "alphabet": list(self.alphabet)}
+        return super().to_json() | own
+
+    @classmethod
+    def from_json(cls, entry: dict[str, Any], form: AnswerForm, vocabulary: Any) -> NextToken:
+        merges = entry["merges"]
+        tokens: Tokens = ByteTokens() if merges is None else PairTokens(tuple((a, b) for a, b in merges))
+        if tokens.size != form.width:
+            raise ValueError(f"the model has {form.width} tokens and its tokenizer {tokens.size}")
+        common = cls.common(entry, form, vocabulary)
+        return cls(**common, context=entry["context"], tokens=tokens, alphabet=tuple(entry["alphabet"]))
+
+
+def _sample(given: Array, rng: np.random.Generator) -> int:
+    up_to = np.cumsum(np.maximum(given, 0), dtype=np.float64)
+    return int(np.searchsorted(up_to, rng.random() * up_to[-1], side="right"))

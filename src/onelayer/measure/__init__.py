@@ -1,0 +1,1 @@
+"""From a model to numbers and figures, for people and for the command line."""

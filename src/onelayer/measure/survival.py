@@ -1,0 +1,146 @@
+"""What survives in float16 or bfloat16: the model is run as a plain runtime would run it, and its answers counted.
+
+How it is run, and what is rounded when, is said in measure/half.py. It is measured, in ONE order of evaluation, and
+not proved: another runtime, or another order, may lose an answer that survives here, or keep one that does not.
+Nothing of a certificate for float32 or float64 carries over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, get_args
+
+import numpy as np
+
+from onelayer.errors import HypothesisError
+from onelayer.measure.half import LIMITS, Half, half_outputs, nearest
+from onelayer.network.weights import Array, Transformer
+from onelayer.problems.answers import Answers, in_classes_of, read_answers
+from onelayer.problems.sequences import Sequences
+
+if TYPE_CHECKING:
+    from onelayer.model import Model
+
+#: Above this many products of a weight with an answer a sample is asked: some fifteen seconds on two cores.
+WORK = 1 << 31
+#: So many then.
+ANSWERS = 4096
+
+
+@dataclass(frozen=True)
+class CastReport:
+    """How many answers come back when weights and every result are rounded to the dtype; measured, not proved.
+
+    Classes must come back equal; reals equal to the answer as the dtype holds it (up to the error in the ledger of
+    a readout that interpolates). A class is a whole number inside the model: float16 holds all of them up to 2048,
+    bfloat16 up to 256, so not all of more classes can survive.
+    """
+
+    dtype: Half
+    right: int
+    asked: int  # how many answers were asked for: all, or evenly spaced ones with the first and the last
+    total: int
+    first_wrong: str  # the first wrong answer among those asked for, as `recall` names it
+    largest_weight: float  # in magnitude, before rounding
+    weights_changed: int  # by rounding
+    weights: int
+
+    @property
+    def perfect(self) -> bool:
+        return self.right == self.asked
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def __str__(self) -> str:
+        asked = f"{self.asked:,}" if self.asked == self.total else f"{self.asked:,} asked of {self.total:,}"
+        first = f"\nthe first that does not: {self.first_wrong}" if self.first_wrong else ""
+        return (
+            f"{self.dtype}: {self.right:,} of {asked} answers survive (measured); {self.weights_changed:,} of "
+            f"{self.weights:,} weights rounded, the largest {self.largest_weight:g} of at most "
+            f"{LIMITS[self.dtype]:g}{first}"
+        )
+
+
+def cast(
+    model: Model, dtype: Half, X: Any, Y: Any, lengths: Any = None, *, answers: int | None = ANSWERS
+) -> CastReport:
+    """Round the model to float16 or bfloat16, ask it for the answers Y at X, and name the first that is lost.
+
+    Where asking for all of them would take long (the network is evaluated densely: answers times weights), only
+    ``answers`` evenly spaced ones are asked for, the first and the last among them; None asks for all.
+    A weight beyond the range of the dtype is refused.
+    """
+    if not isinstance(dtype, str) or dtype not in get_args(Half):
+        raise HypothesisError(
+            "memorize",
+            f"a dtype to cast to among {get_args(Half)}",
+            f"dtype={dtype!r}",
+            "Choose one of them; for float32, memorise in it.",
+        )
+    if answers is not None and answers < 2:
+        raise HypothesisError(
+            "memorize", "at least 2 answers to ask for", f"answers={answers!r}", "Ask for more, or None for all."
+        )
+    sequences = model.read(X, lengths)
+    wanted = read_answers(Y, sequences, model.form.scope)
+    in_classes_of(model.form, wanted)  # refuses answers of another kind
+    rounded, changed, largest = round_weights(model.transformer, dtype)
+    total = len(wanted.rows)
+    dense = sum(layer.weight.size for layer in (*rounded.feedforward, *rounded.readout))
+    at = np.arange(total)
+    if answers is not None and total > answers and total * dense > WORK:
+        at = np.unique(np.rint(np.linspace(0, total - 1, answers)).astype(np.int64))
+    i, k = _places(sequences, at) if model.form.scope == "token" else (at, np.zeros_like(at))
+    if model.form.scope == "last":
+        k = np.full_like(at, sequences.n - 1) if sequences.lengths is None else sequences.lengths[at] - 1
+    given = half_outputs(rounded, dtype, sequences.tokens, sequences.lengths, i, k)
+    right = _compare(model, dtype, wanted, at, given)
+    first = ""
+    if not right.all():
+        lost = int(np.argmin(right))
+        first = f"sequence {i[lost]}"
+        if model.form.scope == "token":
+            first += f", token {k[lost]} ({sequences.show(int(i[lost]), int(k[lost]))})"
+    return CastReport(
+        dtype, int(right.sum()), len(at), total, first, largest, changed, model.transformer.n_parameters
+    )
+
+
+def round_weights(model: Transformer, dtype: Half) -> tuple[Transformer, int, float]:
+    """The model with every weight rounded, held in float32; how many changed; the largest magnitude before."""
+    tensors, changed, largest = {}, 0, 0.0
+    limit = LIMITS[dtype]
+    for name, array in model.tensors():
+        top = float(max(array.max(initial=0), -array.min(initial=0)))
+        largest = max(largest, top)
+        if top > limit:
+            at = np.unravel_index(np.argmax(np.abs(array)), array.shape)
+            wider = 'Use dtype="bfloat16", which reaches 3.4e+38, or keep' if dtype == "float16" else "Keep"
+            raise HypothesisError(
+                "memorize",
+                f"weights of magnitude at most {limit:g}, the largest number of {dtype}",
+                f"the tensor {name} holds {array[at]:.10g} at {tuple(map(int, at))}",
+                f"{wider} the model in {model.dtype}.",
+            )
+        tensors[name] = nearest(array, dtype)
+        changed += int(np.count_nonzero(tensors[name] != array))
+    return Transformer.from_tensors(tensors, model.attention.kind, model.attention.causal), changed, largest
+
+
+def _places(sequences: Sequences, at: Array) -> tuple[Array, Array]:
+    """Sequence and token of each of these answers; `Sequences.place` for many."""
+    lengths = np.full(sequences.N, sequences.n) if sequences.lengths is None else sequences.lengths
+    ends = np.cumsum(lengths)
+    i = np.searchsorted(ends, at, side="right")
+    return i, at - (ends - lengths)[i]
+
+
+def _compare(model: Model, dtype: Half, wanted: Answers, at: Array, given: Array) -> Array:
+    """Which answers are right, as `recall` judges it, the dtype being this one."""
+    rows = in_classes_of(model.form, wanted)[at]
+    if model.form.classes is not None:
+        return np.asarray((np.rint(given) == rows).all(axis=1))
+    allowed = model.interface.error_upper
+    with np.errstate(invalid="ignore"):
+        return np.asarray((np.abs(given - nearest(rows, dtype)) <= allowed).all(axis=1))

@@ -1,0 +1,267 @@
+"""The one noun: a one-layer Transformer with its interface, its ledger of constants and its proof."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+
+from onelayer.certificates.certificate import Certificate, certify_data
+from onelayer.certificates.data import of_answers, of_text
+from onelayer.certificates.explain import explain_files
+from onelayer.equality import same
+from onelayer.errors import HypothesisError
+from onelayer.export import bundle
+from onelayer.gadgets.windows import WindowModel, find_windows
+from onelayer.interfaces import Answers, Function, NextToken
+from onelayer.interfaces.evaluator import Evaluation, Evaluator
+from onelayer.interfaces.next_token import Prompt
+from onelayer.ledger import Ledger
+from onelayer.measure import pictures
+from onelayer.measure.recall import recall
+from onelayer.network.trace import Trace, trace
+from onelayer.network.weights import Array, Transformer
+from onelayer.problems.answers import AnswerForm, read_answers
+from onelayer.problems.sequences import Sequences
+from onelayer.problems.targets import Target
+from onelayer_checker import Report, check
+
+Kind = TypeVar("Kind", bound=Answers)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Model:
+    """What every compiler returns. ``interface`` says what goes in and what comes out: `Answers`, `NextToken` or
+    `Function`."""
+
+    transformer: Transformer
+    interface: Answers
+    ledger: Ledger
+    certificate: Certificate | None = None
+
+    @property
+    def n_parameters(self) -> int:
+        return self.transformer.n_parameters
+
+    @property
+    def form(self) -> AnswerForm:
+        return self.interface.form
+
+    def __repr__(self) -> str:
+        proof = "" if self.certificate is None else f", {len(self.certificate.claims)} claims proved"
+        return (
+            f"<Model: {self.interface.describe()}, rank {self.transformer.attention.head_size}, "
+            f"{self.n_parameters:,} parameters, {self.transformer.dtype}{proof}>"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Model) and same(self, other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def predict(self, X: Any, lengths: Any = None, *, path: Evaluation = "auto") -> Any:
+        """Answers for sequences, stored or not, in the form in which Y was given.
+
+        An input that is not stored gets the default, if one was given, but for the share of false hits that the
+        ledger bounds and measures. Without a default it gets the answer of the stored context whose coordinate is
+        nearest (rank 1); 0, the first class, when it lies outside every stored box; any class at all with
+        retrieval.
+
+        A token that the vocabulary does not have makes its whole sequence unknown, since attention sees it from
+        every other token: all of them get the default. Without a default, an error lists such tokens. The same
+        holds for numbers so large that a value of the forward pass leaves the range of the model's dtype: the
+        default for all tokens of that sequence, or an error that names it.
+
+        Entries at padding mean nothing. ``path`` chooses between the dense network and a search that gives the same
+        answers; "auto" searches where it can.
+        """
+        sequences = self.ask(X, lengths)
+        return self.form.decode(self.outputs(sequences, path), sequences.lengths)
+
+    def outputs(self, sequences: Sequences, path: Evaluation = "auto") -> Array:
+        """What the network's last layer gives, [N, n, q]; the default, or an error, where `predict` says so."""
+        return self.evaluator.outputs(sequences, path)
+
+    def answers(self, outputs: Any, sequences: Sequences) -> Any:
+        """Answers from what an exported model computed for sequences that `ask` read, as `predict` gives them."""
+        return self.form.decode(self.evaluator.checked(outputs, sequences), sequences.lengths)
+
+    @cached_property
+    def evaluator(self) -> Evaluator:
+        return Evaluator(self.transformer, self.interface.default)
+
+    def trace(self, X: Any, lengths: Any = None) -> Trace:
+        """Run a small batch and keep every intermediate value."""
+        sequences = self.read(X, lengths)
+        with np.errstate(all="ignore"):  # a trace may show where a value overflows
+            return trace(self.transformer, sequences.tokens, sequences.lengths)
+
+    def read(self, X: Any, lengths: Any = None) -> Sequences:
+        """Check inputs against what the model knows: token width, vocabulary, number of places."""
+        return self.interface.read(self.transformer, X, lengths)
+
+    def ask(self, X: Any, lengths: Any = None) -> Sequences:
+        """As `read`; but with a default, sequences with unseen tokens are not refused, only marked as unknown."""
+        unseen: Literal["refuse", "mark"] = "refuse" if self.interface.default is None else "mark"
+        return self.interface.read(self.transformer, X, lengths, unseen)
+
+    # Proofs and files ------------------------------------------------------------------------------------------
+
+    @property
+    def proved(self) -> bool:
+        """Whether the checker said so, when the model was built; `verify` asks it again."""
+        return self.certificate is not None
+
+    def certify(
+        self,
+        X: Any,
+        Y: Any = None,
+        lengths: Any = None,
+        *,
+        tolerance: float | None = None,
+        progress: Callable[[int, int], None] = lambda *_: None,
+    ) -> Model:
+        """The same model with a proof that it gives these answers; X is the text for a model of a text.
+
+        What cannot be proved is an error that names the first wrong answer, or the bound that can be. See
+        `onelayer.certificates.certificate.certify_data` for what is claimed.
+        """
+        if isinstance(self.interface, Function):
+            needs, found = "stored answers to certify", "the proof about a function is made when it is built"
+            raise HypothesisError("data", needs, found, "Use `approximate`, which makes it.")
+        if isinstance(self.interface, NextToken) and Y is None:
+            tensors = of_text(self.interface, X)
+        else:
+            sequences = self.read(X, lengths)
+            tensors = of_answers(self, sequences, read_answers(Y, sequences, self.form.scope))
+        wrong = partial(recall, self, X, Y, lengths)
+        return replace(
+            self, certificate=certify_data(self, tensors, progress, tolerance, lambda: wrong().first_wrong)
+        )
+
+    def verify(self, data: Any = None, require: Iterable[str] = ()) -> Report:
+        """Have the checker decide every claim again; ``data`` and ``require`` as in `onelayer_checker.check`."""
+        if self.certificate is None:
+            needs, found = "a certificate to verify", "nothing was proved of this model"
+            raise HypothesisError("data", needs, found, "Make one: model = model.certify(X, Y).")
+        return check(bundle.files(self), data=data, require=list(require))
+
+    def explain(self) -> str:
+        """What is claimed, in words: whose answers, in which arithmetic, for which data; and what is not."""
+        if self.certificate is None:
+            return f"This model {self.interface.says}. Nothing is proved of it: `certify` does that."
+        return explain_files(bundle.files(self))
+
+    def plot(self) -> Any:
+        """A matplotlib figure: the gaps between answers and the readout, or a function, its model and the error."""
+        return pictures.figure_of(self)
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = True) -> Path:
+        """Write everything to a folder, which always holds the old model, the new one, or nothing at all."""
+        return bundle.write(path, self, overwrite=overwrite)
+
+    # What some interfaces bring --------------------------------------------------------------------------------
+
+    def _as(self, kind: type[Kind], what: str) -> Kind:
+        if isinstance(self.interface, kind):
+            return self.interface
+        found = f"this model {self.interface.says}"
+        raise HypothesisError(
+            "data", f"a model that {kind.says}, for {what}", found, f"`{what}` belongs to such models."
+        )
+
+    @property
+    def bits_per_parameter(self) -> float:
+        """Information in the stored answers over stored numbers; a float32 cannot hold more than 32."""
+        if self.interface.stored_bits is None:
+            needs, found = "stored answers, for bits_per_parameter", f"this model {self.interface.says}"
+            raise HypothesisError("data", needs, found, "Ask a model that `memorize` or `memorize_text` made.")
+        return self.interface.stored_bits / self.n_parameters
+
+    @property
+    def target(self) -> Target:
+        """The function that the model stands for."""
+        return self._as(Function, "target").target
+
+    @property
+    def error_bound(self) -> float:
+        """Proved, on every input of the box but for the share `interface.left_out`; infinite if nothing is."""
+        return self._as(Function, "error_bound").error_bound
+
+    @property
+    def measured_error(self) -> float:
+        """The largest error that was found by trying to break the bound."""
+        return self._as(Function, "measured_error").measured_error
+
+    @property
+    def budget(self) -> Ledger:
+        """Where the error comes from; the entries add up to the bound."""
+        return self._as(Function, "budget").budget
+
+    def errors(self, X: Any) -> Array:
+        """|model - target| at sequences [B, n, d], in the largest component, [B]."""
+        wanted = self.target.evaluate(np.asarray(X, np.float64))
+        found = self.predict(X).astype(np.float64)
+        return np.asarray(np.abs(found - wanted).reshape(len(X), -1).max(axis=1))
+
+    @cached_property
+    def windows(self) -> WindowModel:
+        """The evaluator of a model of a text, whose answers are those of the network."""
+        found = find_windows(self.transformer)
+        if found is None or found.context != self._as(NextToken, "windows").context:
+            needs, other = "a model that memorize_text made", "its layers are others"
+            raise HypothesisError("text", needs, other, "Give a model of memorize_text.")
+        return found
+
+    def next_distribution(self, prompt: Prompt) -> Array:
+        """Probabilities [V] of the next token after the last tokens of a prompt, as the network gives them."""
+        window = self._as(NextToken, "next_distribution").window(prompt)
+        return np.asarray(self.windows.distributions[self.windows.next_class(window)])
+
+    def stream(self, prompt: Prompt, length: int, *, sampled: bool = False, seed: int = 0) -> Iterator[bytes]:
+        """What follows the prompt, token by token."""
+        text = self._as(NextToken, "stream")
+        return map(text.tokens.piece, text.follow(self.windows, prompt, length, sampled, seed))
+
+    def generate(self, prompt: Prompt, length: int, *, sampled: bool = False, seed: int = 0) -> bytes:
+        """``length`` tokens (bytes, unless there is a tokenizer) that follow the prompt.
+
+        A prompt of at least ``context`` tokens that is a passage of the text is continued as the text goes on; a
+        shorter one is read as the beginning of the text.
+        """
+        self._as(NextToken, "generate")
+        return b"".join(self.stream(prompt, length, sampled=sampled, seed=seed))
+
+
+def load(path: str | os.PathLike[str]) -> Model:
+    """Read a model; a truncated, edited or mismatched folder is refused by name."""
+    return Model(*bundle.read(path))
+
+
+def save(
+    path: str | os.PathLike[str],
+    model: Model,
+    *,
+    data: tuple[Any, ...] | None = None,
+    certificate: Certificate | None = None,
+    tolerance: float | None = None,
+    overwrite: bool = True,
+) -> Path:
+    """Write a model to a folder; with data (X, Y) or (X, Y, lengths), certified first."""
+    if data is not None:
+        model = model.certify(*data, tolerance=tolerance)
+    elif certificate is not None:
+        model = replace(model, certificate=certificate)
+    return model.save(path, overwrite=overwrite)
+
+
+def certify(model: Model, X: Any, Y: Any = None, lengths: Any = None, **options: Any) -> Certificate:
+    """The certificate that `Model.certify` gives a model."""
+    found = model.certify(X, Y, lengths, **options).certificate
+    assert found is not None
+    return found

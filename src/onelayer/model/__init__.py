@@ -1,5 +1,0 @@
-"""A one-layer Transformer: its weights, its forward pass, and the same pass with everything kept."""
-
-from onelayer.model.weights import Attention, Embedding, Grouped, Layer, Linear, Transformer
-
-__all__ = ["Attention", "Embedding", "Grouped", "Layer", "Linear", "Transformer"]

@@ -1,0 +1,35 @@
+"""The same forward pass, keeping every named intermediate value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from onelayer.network.forward import Keep, forward_block
+from onelayer.network.weights import Array, Transformer
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Values by name: embedded, head0.logits, head0.attention, head0.averages, context, readout.0 ..."""
+
+    values: Mapping[str, Array]
+    channels: tuple[str, ...]
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.values
+        yield from self.channels
+
+    def __getitem__(self, name: str) -> Array:
+        if name in self.values:
+            return self.values[name]
+        if name in self.channels:  # a named residual channel, after attention
+            return self.values["context"][..., self.channels.index(name)]
+        raise KeyError(f"no value {name!r}; there are {', '.join([*self.values, *self.channels])}")
+
+
+def trace(model: Transformer, X: Array, lengths: Array | None = None) -> Trace:
+    """Run the model on a small batch and keep everything. Memory grows with the widest layer times the tokens."""
+    keep: Keep = {}
+    keep["output"] = forward_block(model, X, lengths, keep)
+    return Trace(keep, model.channels)

@@ -1,0 +1,289 @@
+"""Answers as they are given, turned into rows of numbers, and back again into the form they came in."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onelayer.errors import HypothesisError
+from onelayer.problems.sequences import Sequences
+
+Array = NDArray[Any]
+Scope = Literal["token", "sequence", "last"]
+
+#: Types that NumPy keeps as they are, by what they become; a float among whole numbers makes all of them reals.
+PLAIN: dict[type, str] = {int: "number", float: "number", bool: "truth", str: "word"}
+#: Longer class names are kept as objects: an array of words is as wide as its longest.
+LONGEST_WORD = 256
+
+
+@dataclass(frozen=True)
+class AnswerForm:
+    """How answers were given, so that predictions can be given back the same way."""
+
+    scope: Scope  # one answer per token, or one per sequence: at all of its tokens, or at its last
+    classes: tuple[Hashable, ...] | None  # None for real answers
+    components: int | None  # None for plain numbers and classes, q for vectors of q reals
+    ragged: bool  # lists of different lengths rather than an array
+
+    @property
+    def width(self) -> int:
+        return 1 if self.components is None else self.components
+
+    def decode(self, rows: Array, lengths: Array | None) -> Any:
+        """Outputs [N, n, width] (or [N, 1, width] for one answer per sequence) into answers.
+
+        An output that is not finite is no answer, and refused.
+        """
+        rows = _only_finite(rows, lengths)
+        if self.classes is not None:
+            nearest = np.clip(
+                np.rint(rows[..., 0]), 0, len(self.classes) - 1
+            )  # before the cast, which may overflow
+            values = self._class_array()[nearest.astype(np.int64)]
+        else:
+            values = rows[..., 0] if self.components is None else rows
+        if self.scope == "sequence":
+            return values[:, 0]
+        if self.scope == "last":
+            return values[:, -1] if lengths is None else values[np.arange(len(values)), lengths - 1]
+        if self.ragged:
+            full = np.full(len(values), values.shape[1]) if lengths is None else lengths
+            return [values[i, :k].tolist() for i, k in enumerate(full)]
+        return values
+
+    def _class_array(self) -> Array:
+        """Classes as an array to index: typed where that changes nothing, else objects."""
+        assert self.classes is not None
+        types = {type(name) for name in self.classes}
+        short = types != {str} or max(map(len, self.classes)) <= LONGEST_WORD  # type: ignore[arg-type]
+        if len(types) == 1 and types <= {bool, int, float, str} and short:
+            array = np.asarray(self.classes)
+            if array.dtype != object and array.tolist() == list(self.classes):
+                return array
+        array = np.empty(len(self.classes), dtype=object)
+        for i, name in enumerate(self.classes):
+            array[i] = name
+        return array
+
+
+def _only_finite(rows: Array, lengths: Array | None) -> Array:
+    """Outputs, with zeros at and after lengths where they mean nothing and may be anything; others are refused."""
+    if np.isfinite(rows).all():
+        return rows
+    if lengths is not None and rows.shape[1] > 1:
+        rows = np.where((np.arange(rows.shape[1]) < lengths[:, None])[..., None], rows, 0)
+    lost = np.nonzero(np.any(~np.isfinite(rows), axis=2))
+    if len(lost[0]):
+        i, k = int(lost[0][0]), int(lost[1][0])
+        raise HypothesisError(
+            "data",
+            "finite outputs",
+            f"that of sequence {i}, token {k} is {rows[i, k].tolist()}",
+            "Rescale that sequence or leave it out: some value of the forward pass left the range of its dtype.",
+        )
+    return rows
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Rows of numbers, one per valid token in order (or one per sequence), and the form they came in."""
+
+    rows: Array  # [T, width] float64; a class is its index
+    form: AnswerForm
+
+
+def read_answers(Y: Any, sequences: Sequences, scope: Scope | None = None) -> Answers:
+    """Read classes, reals or vectors of reals, one per token or one per sequence.
+
+    Without a scope, an answer per place (N, n) means one per token; (N,) one per sequence; real (N, q) with
+    q != n, one vector per sequence.
+    """
+    if Y is None:
+        raise HypothesisError("data", "answers", "Y is None", "Give one answer per token, or one per sequence.")
+    listed = isinstance(Y, list | tuple) and _is_nested(Y)
+    ragged = listed and sequences.lengths is not None and scope not in ("sequence", "last")
+    if ragged:
+        values = _flatten(Y, sequences)
+        _refuse_other_scope(scope, "token")
+        return _encode(values, "token", values.ndim > 1, ragged=True)
+    values = _as_array(Y)
+    N, n = sequences.N, sequences.n
+    if values.ndim == 0 or len(values) != N:
+        raise HypothesisError(
+            "data",
+            f"answers for {N} sequences",
+            f"Y has shape {values.shape}",
+            "Give one row of answers, or one answer, per sequence.",
+        )
+    per_token = values.ndim >= 2 and values.shape[1] == n and scope not in ("sequence", "last")
+    real = values.dtype.kind == "f"
+    fits = values.ndim <= (3 if real else 2) if per_token else values.ndim <= (2 if real else 1)
+    if not fits or (scope == "token" and not per_token):
+        raise HypothesisError(
+            "data",
+            f"answers of shape ({N}, {n}) or ({N},), with one more axis for vectors of reals",
+            f"Y has shape {values.shape} and type {values.dtype}",
+            "Give one answer per token, or one per sequence.",
+        )
+    if not per_token:
+        return _encode(values, scope or "sequence", values.ndim == 2, ragged=False)
+    valid = sequences.valid()
+    flat = values.reshape(N * n, *values.shape[2:]) if valid is None else values[valid]
+    return _encode(flat, "token", values.ndim == 3, ragged=False)
+
+
+def _is_nested(Y: Any) -> bool:
+    """A list of lists; a tuple is a class."""
+    return len(Y) > 0 and all(isinstance(row, list | np.ndarray) for row in Y)
+
+
+def _as_array(Y: Any) -> Array:
+    """An array without NumPy's guesses: what NumPy would change (mixed types, tuples, NULs) stays as objects."""
+    if isinstance(Y, np.ndarray):
+        return Y
+    if hasattr(Y, "__array__"):
+        return np.asarray(Y)
+    try:
+        rows = list(Y)
+    except TypeError:
+        raise HypothesisError("data", "answers in a list or an array", f"Y is {Y!r:.60}", "Give a list.") from None
+    nested = bool(rows) and all(isinstance(row, list | np.ndarray) for row in rows)
+    if nested and len({len(row) for row in rows}) > 1:
+        raise HypothesisError(
+            "data",
+            "as many answers as tokens in each sequence",
+            "rows of Y have different lengths although all sequences are equally long",
+            "Give one answer per token.",
+        )
+    flat = [x for row in rows for x in row] if nested else rows
+    if all(type(x) in PLAIN for x in flat) and len({PLAIN[type(x)] for x in flat}) == 1:
+        array = np.asarray(rows)
+        if array.dtype != object and array.tolist() == rows:
+            return array
+    elif any(isinstance(x, list | np.ndarray) for x in flat):
+        try:
+            return np.asarray(rows, np.float64)  # vectors of reals
+        except (ValueError, TypeError):
+            raise HypothesisError(
+                "data", "vectors of one length", "rows of Y differ in shape", "Give every answer q components."
+            ) from None
+    array = np.empty(len(flat), dtype=object)
+    for i, x in enumerate(flat):
+        array[i] = x
+    if all(isinstance(x, np.generic) for x in flat):
+        return np.asarray(rows)
+    return array.reshape(len(rows), -1) if nested else array
+
+
+def _flatten(Y: Any, sequences: Sequences) -> Array:
+    if len(Y) != sequences.N:
+        raise HypothesisError(
+            "data", f"answers for {sequences.N} sequences", f"there are {len(Y)} rows of answers", "Match them up."
+        )
+    assert sequences.lengths is not None
+    for i, (row, wanted) in enumerate(zip(Y, sequences.lengths, strict=True)):
+        if len(row) != wanted:
+            raise HypothesisError(
+                "data",
+                "as many answers as tokens in each sequence",
+                f"sequence {i} has {wanted} tokens and {len(row)} answers",
+                "Give one answer per token.",
+            )
+    return _as_array([x for row in Y for x in row])
+
+
+def _refuse_other_scope(asked: Scope | None, found: Scope) -> None:
+    if asked not in (None, found):
+        raise HypothesisError("data", f"one answer per {asked}", f"Y holds one per {found}", "Change `scope` or Y.")
+
+
+def _encode(values: Array, scope: Scope, vectors: bool, *, ragged: bool) -> Answers:
+    if values.dtype.kind == "f":
+        rows = values.astype(np.float64).reshape(len(values), -1)
+        if values.dtype.itemsize > 8:
+            raise HypothesisError("data", "answers of at most 64 bits", f"Y has type {values.dtype}", "Round them.")
+        if not np.isfinite(rows).all():
+            raise HypothesisError(
+                "data",
+                "finite answers",
+                f"answer {int(np.nonzero(~np.isfinite(rows))[0][0])} (counted over all tokens) is not finite",
+                "Drop or impute it.",
+            )
+        return Answers(rows, AnswerForm(scope, None, rows.shape[1] if vectors else None, ragged))
+    if values.dtype.kind not in "iubUSO":
+        raise HypothesisError(
+            "data",
+            "answers that are classes, reals or vectors of reals",
+            f"Y has type {values.dtype}",
+            "Convert Y; complex numbers can be given as vectors of two reals.",
+        )
+    classes, codes = _classes(values)
+    return Answers(codes.astype(np.float64)[:, None], AnswerForm(scope, classes, None, ragged))
+
+
+def _classes(values: Array) -> tuple[tuple[Hashable, ...], Array]:
+    """Distinct classes in a fixed order (sorted where they can be) and the index of each answer."""
+    if values.dtype != object:
+        if values.dtype.kind == "i":
+            values = values.astype(np.int64)  # differences of narrow integers would wrap around
+        low, high = (int(values.min()), int(values.max())) if values.dtype.kind in "iu" else (0, 1 << 40)
+        if high - low < 4 * values.size and high < 2**62:  # a lookup table is ten times faster than sorting
+            seen = np.zeros(high - low + 1, bool)
+            seen[values - low] = True
+            rank = np.cumsum(seen) - 1
+            return tuple((np.flatnonzero(seen) + low).tolist()), rank[values - low]
+        unique, codes = np.unique(values, return_inverse=True)
+        return tuple(unique.tolist()), codes.reshape(-1)
+    index: dict[Hashable, int] = {}
+    names: list[Hashable] = []
+    try:
+        for value in values.tolist():
+            if index.setdefault(_typed(value), len(names)) == len(names):
+                names.append(value)
+        places = {name: i for i, name in enumerate(names)}
+    except TypeError as error:
+        raise HypothesisError(
+            "data", "hashable classes", f"an answer is not hashable ({error})", "Use strings, numbers or tuples."
+        ) from None
+    for i, name in enumerate(names):
+        if places[name] != i:
+            found = f"{name!r:.40} and {names[places[name]]!r:.40} are equal to it"
+            remedy = "Write one of them as a word, or both alike."
+            raise HypothesisError("data", "classes that Python tells apart", found, remedy)
+    return tuple(names), np.array([index[_typed(value)] for value in values.tolist()])
+
+
+def _typed(value: Any) -> Hashable:
+    """Equal for classes of one type only: True is not 1, and 1 is not 1.0."""
+    value = value.item() if isinstance(value, np.generic) else value
+    return (tuple, *map(_typed, value)) if isinstance(value, tuple) else (type(value), value)
+
+
+def refuse_other_kind(known: AnswerForm, given: AnswerForm) -> None:
+    """Classes are compared with classes, and vectors with vectors of as many components."""
+    if (given.classes is None) != (known.classes is None) or given.width != known.width:
+        raise HypothesisError(
+            "data",
+            f"answers of the kind that was memorised ({_kind(known.classes, known.width)})",
+            f"there are {_kind(given.classes, given.width)}",
+            "Compare with the answers the model was made from.",
+        )
+
+
+def in_classes_of(known: AnswerForm, answers: Answers) -> Array:
+    """Rows of answers by the numbers that another form gives its classes; -1 for a class that it does not have."""
+    refuse_other_kind(known, answers.form)
+    if answers.form.classes is None or answers.form.classes == known.classes:
+        return answers.rows
+    index = {name: i for i, name in enumerate(known.classes or ())}
+    codes = np.array([index.get(name, -1) for name in answers.form.classes], np.float64)
+    return codes[answers.rows[:, 0].astype(np.int64)][:, None]
+
+
+def _kind(classes: Any, width: int) -> str:
+    return "classes" if classes is not None else "real numbers" if width == 1 else f"vectors of {width}"

@@ -1,0 +1,152 @@
+"""Data files for people and for the command line: read sequences and answers, write predictions."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import resources
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from onelayer.problems.answers import Scope
+from onelayer.problems.files import arrays, parquet, records, rows
+from onelayer.problems.files.table import Table, padded, refuse, typed
+
+__all__ = ["Table", "answered", "example", "like_answers", "read_table", "write_answers"]
+
+READERS: dict[str, Callable[[Path], Table]] = {
+    ".jsonl": records.read,
+    ".csv": rows.read,
+    ".npz": arrays.read,
+    ".npy": arrays.read_mapped,
+    ".parquet": parquet.read,
+}
+
+#: Plain types and their NumPy kin, in the order in which they are tried.
+NUMBERS: dict[type, tuple[type, ...]] = {
+    bool: (bool, np.bool_),
+    int: (int, np.integer),
+    float: (float, np.floating),
+}
+
+
+def read_table(path: str | os.PathLike[str]) -> Table:
+    """Read a data file, by its ending.
+
+    .jsonl    a line per sequence: {"tokens": [...], "answers": [...]}, or "answer": ... for the whole sequence
+    .csv      a row per token: sequence, position (optional), token or x0, x1, ..., answer or sequence_answer
+    .npz      arrays X, Y (optional) and lengths (optional)
+    .npy      X.npy, with Y.npy and lengths.npy beside it; X stays on disk, and may be larger than memory
+    .parquet  list columns as in .jsonl, or the columns of .csv; a large file of reals is copied to disk (TMPDIR)
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise refuse("a data file", f"{path} is a folder", "Name a file in it.")
+    reader = READERS[_ending(path)]
+    if not path.is_file():
+        raise refuse(
+            "a data file",
+            f"there is no file {path}",
+            "Check the name.",
+        )
+    return reader(path)
+
+
+def write_answers(
+    path: str | os.PathLike[str] | None, table: Table, answers: Any, scope: Scope | None = None
+) -> None:
+    """Write the table's sequences with these answers, in the format of the ending; None prints JSON lines.
+
+    The file can be read again by `read_table`. It appears whole or not at all. ``scope`` is only needed for
+    vectors that have as many components as a sequence has tokens.
+    """
+    written = answered(table, answers, scope)
+    if path is None:
+        sys.stdout.writelines(records.lines(written))
+        return
+    path = Path(path)
+    ending = _ending(path, tuple(name for name in READERS if name != ".npy"))
+    if not path.absolute().parent.is_dir():
+        raise refuse("a folder that exists", f"there is no folder {path.parent}", "Create it.")
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        with part.open("xb") as stream:
+            _write(written, ending, stream)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def example(name: str) -> Path:
+    """A data file that comes with the library: "company" or "three_tokens"."""
+    folder = Path(str(resources.files("onelayer.problems") / "examples"))
+    found = {path.stem: path for path in sorted(folder.glob("*.jsonl"))}
+    stem = name.removesuffix(".jsonl")
+    if stem not in found:
+        raise refuse(f"an example among {', '.join(found)}", f"{name!r} is none", "Choose one of them.")
+    return found[stem]
+
+
+def like_answers(text: str, Y: Any) -> Any:
+    """A word from the command line as an answer of the same type as those in the file."""
+    first = Y
+    while isinstance(first, list | tuple | np.ndarray) and len(first):
+        first = first[0]
+    for kind in NUMBERS:
+        if isinstance(first, NUMBERS[kind]):
+            try:
+                return {"true": True, "false": False}[text.lower()] if kind is bool else kind(text)
+            except (KeyError, ValueError):
+                return text  # a word among numbers is a class of its own, or refused
+    return text
+
+
+def _ending(path: Path, endings: tuple[str, ...] = tuple(READERS)) -> str:
+    ending = path.suffix.lower()
+    if ending not in endings:
+        raise refuse(
+            f"a file name ending in {', '.join(endings)}",
+            f"{path.name} ends in {ending}" if ending else f"{path.name} has no ending",
+            "Convert or rename the file.",
+        )
+    return ending
+
+
+def _write(table: Table, ending: str, stream: IO[bytes]) -> None:
+    if ending == ".npz":
+        arrays.write(table, stream)
+    elif ending == ".parquet":
+        parquet.write(table, stream)
+    else:
+        lines = records.lines if ending == ".jsonl" else rows.lines
+        stream.writelines(line.encode() for line in lines(table))
+
+
+def answered(table: Table, answers: Any, scope: Scope | None) -> Table:
+    """The table with other answers: an array or list with one answer per token, or one per sequence."""
+    rows = [row.tolist() if isinstance(row, np.ndarray | np.generic) else row for row in answers]
+    n, counts = table.X.shape[1], table.counts
+    if len(rows) != len(counts):
+        raise refuse(f"answers for {len(counts)} sequences", f"there are {len(rows)}", "Match them up.")
+    sizes = [len(row) if isinstance(row, list) else 0 for row in rows]
+    if scope is None:
+        scope = "token" if sizes in ([n] * len(rows), counts) else "sequence"
+    if scope != "token":
+        return replace(table, Y=typed(rows, "answers", "the answer for sequence {}".format), scope="sequence")
+    for i, (size, count) in enumerate(zip(sizes, counts, strict=True)):
+        if size not in (count, n):
+            raise refuse(
+                "as many answers as tokens in each sequence",
+                f"sequence {i} has {count} tokens and {size} answers",
+                "Give one answer per token.",
+            )
+    flat = [answer for row, count in zip(rows, counts, strict=True) for answer in row[:count]]
+    Y = padded(typed(flat, "answers", "answer {} (counted over all tokens)".format), counts)
+    return replace(table, Y=Y, scope=scope)

@@ -1,0 +1,189 @@
+"""Formulas as text: `(x - mean(y)) / (0.1 + sqrt(mean(y**2)))`, read with Python's grammar and never executed.
+
+`x` is the token whose answer is wanted, `y` the token that an aggregate (sum, mean, max, min with one argument)
+runs over; `x1`, `x2`, ... are the tokens by place. Components are `x[0]`, `x[1]`, ...; tokens of width 1 need none.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+
+from onelayer.errors import HypothesisError
+from onelayer.problems.targets.program import Builder, Node, Per, Program
+from onelayer.problems.targets.zoo import Kind
+
+LANGUAGE = (
+    "It has x, y (inside sum, mean, max, min), x1, x2, ..., n, pi, numbers, + - * / **, abs, sqrt, exp, sin, cos, "
+    "relu, hypot, max, min."
+)
+AGGREGATES = {"sum": "add", "mean": "add", "max": "max", "min": "min"}
+FUNCTIONS = {"abs": 1, "sqrt": 1, "exp": 1, "sin": 1, "cos": 1, "relu": 1, "hypot": 2}
+OPERATORS: dict[type[ast.operator], str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
+PLACE = re.compile(r"x([1-9][0-9]*)")
+MOST_TEXT, MOST_POWER = 10_000, 1_000
+
+
+def read_expression(text: str, n: int, d: int) -> tuple[Kind, Program]:
+    """The kind and the program that a formula stands for: with x a value per token, else one per sequence."""
+    return _Reader(text.strip(), n, d).result()
+
+
+class _Reader:
+    """Walks the tree of a formula and writes lines; ``own`` is the place of x, ``other`` that of y."""
+
+    def __init__(self, text: str, n: int, d: int) -> None:
+        self.text, self.n, self.d = text, n, d
+        self.builder = Builder(n, d)
+        self.tree = self._parse()
+        self.done: dict[tuple[int, int | None, int | None], Node] = {}
+
+    def result(self) -> tuple[Kind, Program]:
+        names = {node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name)}
+        own, placed = "x" in names, any(PLACE.fullmatch(name) for name in names)
+        kind: Kind = "ordered" if placed else "equivariant" if own else "invariant"
+        per: Per = "token" if own else "sequence"
+        parts = self.tree.elts if isinstance(self.tree, ast.Tuple) else [self.tree]
+        if not parts:
+            raise self.refusal(self.tree, "at least one output", "Write a formula between the parentheses.")
+        places: list[int | None] = [*range(self.n)] if own else [None]
+        try:
+            outputs = [self.read(part, place, None) for place in places for part in parts]
+        except RecursionError:
+            raise self.refusal(self.tree, "a formula that is not nested that deep", "Split it.") from None
+        return kind, self.builder.program(outputs, per)
+
+    def _parse(self) -> ast.expr:
+        needs = "a formula that can be read"
+        if len(self.text) > MOST_TEXT:
+            found = f"it has {len(self.text):,} characters"
+            raise HypothesisError("target", needs, found, f"Use at most {MOST_TEXT:,}, or a program.")
+        try:
+            return ast.parse(self.text, mode="eval").body
+        except SyntaxError as error:
+            at = error.offset or len(self.text)  # Python says 0 where the text ends too early
+            found = f"{self.text!r:.200} has a mistake ({error.msg}) at column {at}"
+            raise HypothesisError("target", needs, found, "Mend it there.") from None
+        except (ValueError, RecursionError, MemoryError) as error:
+            raise HypothesisError("target", needs, f"Python's parser gives up: {error}", "Shorten it.") from None
+
+    def refusal(self, node: ast.expr, needs: str, remedy: str) -> HypothesisError:
+        """An error that says where: at which part, and at which column of the text."""
+        piece = ast.get_source_segment(self.text, node) or ""
+        column = len(self.text.splitlines()[node.lineno - 1].encode()[: node.col_offset].decode()) + 1
+        found = f"{piece!r:.80} stands at column {column} of {self.text!r:.200}"
+        return HypothesisError("target", needs, found, remedy)
+
+    def read(self, node: ast.expr, own: int | None, other: int | None) -> Node:
+        """A line for every part; each is written once for a pair (x, y) of places."""
+        key = id(node), own, other
+        if key not in self.done:
+            found = self.write(node, own, other)
+            if not math.isfinite(self.builder.value(found) or 0.0):
+                raise self.refusal(
+                    node, "finite numbers", "Nothing is divided by 0, and no number is beyond 1e308."
+                )
+            self.done[key] = found
+        return self.done[key]
+
+    def write(self, node: ast.expr, own: int | None, other: int | None) -> Node:
+        match node:
+            case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
+                return self.builder.const(self.number(node, value))
+            case ast.Name() | ast.Subscript():
+                return self.leaf(node, own, other)
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return -self.read(operand, own, other)
+            case ast.UnaryOp(op=ast.UAdd(), operand=operand):
+                return self.read(operand, own, other)
+            case ast.BinOp(op=ast.Pow(), left=left, right=right):
+                return self.read(left, own, other) ** self.power(right, own, other)
+            case ast.BinOp(op=op, left=left, right=right) if type(op) in OPERATORS:
+                return self.builder.op(
+                    OPERATORS[type(op)], self.read(left, own, other), self.read(right, own, other)
+                )
+            case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
+                return self.call(node, name, arguments, own, other)
+            case ast.BinOp(op=ast.BitXor()):
+                raise self.refusal(node, "the language of formulas", "Write powers with **.")
+            case ast.Tuple():
+                raise self.refusal(node, "several outputs only around the whole formula", "Move them outside.")
+            case _:
+                raise self.refusal(node, "the language of formulas", LANGUAGE)
+
+    def number(self, node: ast.expr, value: float) -> float:
+        try:
+            return float(value)
+        except OverflowError:
+            raise self.refusal(node, "finite numbers", "No number is beyond 1e308.") from None
+
+    def power(self, node: ast.expr, own: int | None, other: int | None) -> int:
+        value = self.builder.value(self.read(node, own, other))
+        if value is None or value != int(value) or abs(value) > MOST_POWER:
+            raise self.refusal(node, f"a whole power of at most {MOST_POWER}", "Use sqrt or exp for others.")
+        return int(value)
+
+    def leaf(self, node: ast.expr, own: int | None, other: int | None) -> Node:
+        """A variable with its component, or one of the names of numbers."""
+        name, component = node, 0
+        if isinstance(node, ast.Subscript):
+            name, component = node.value, self.component(node.slice)
+        if not isinstance(name, ast.Name):
+            raise self.refusal(node, "a component of a token", "Write x[0], y[0] or x1[0].")
+        place = PLACE.fullmatch(name.id)
+        if name.id in ("n", "pi") and name is node:
+            return self.builder.const(self.n if name.id == "n" else math.pi)
+        if name.id not in ("x", "y") and place is None:
+            raise self.refusal(node, "names that it knows", LANGUAGE)
+        if name is node and self.d > 1:
+            raise self.refusal(node, f"a component, for tokens of width {self.d}", f"Write {name.id}[0].")
+        if place is not None:
+            if int(place[1]) > self.n:
+                raise self.refusal(node, f"tokens that are there: x1 to x{self.n}", "Take longer sequences.")
+            return self.builder.x(int(place[1]) - 1, component)
+        at = own if name.id == "x" else other
+        if at is None:
+            raise self.refusal(
+                node, "y inside an aggregate", "Write sum(...), mean(...), max(...) or min(...) around it."
+            )
+        return self.builder.x(at, component)
+
+    def component(self, node: ast.expr) -> int:
+        value = node.value if isinstance(node, ast.Constant) else None
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < self.d:
+            raise self.refusal(node, f"a component from 0 to {self.d - 1}", "Count components from 0.")
+        return value
+
+    def call(
+        self, node: ast.Call, name: str, arguments: list[ast.expr], own: int | None, other: int | None
+    ) -> Node:
+        if name in AGGREGATES and (len(arguments) == 1 or name in ("sum", "mean")):
+            return self.aggregate(node, name, arguments, own)
+        if name in ("max", "min") and len(arguments) > 1:
+            return self.builder.fold(name, [self.read(argument, own, other) for argument in arguments])
+        if name not in FUNCTIONS and name not in AGGREGATES:
+            raise self.refusal(node, "functions that it knows", LANGUAGE)
+        if len(arguments) != FUNCTIONS.get(name):
+            count = FUNCTIONS.get(name, "one or more")
+            raise self.refusal(node, f"arguments for {name}: {count}", "Give as many.")
+        values = [self.read(argument, own, other) for argument in arguments]
+        return self.builder.op("max", values[0], 0.0) if name == "relu" else self.builder.op(name, *values)
+
+    def aggregate(self, node: ast.Call, name: str, arguments: list[ast.expr], own: int | None) -> Node:
+        """Over all tokens y, its own among them; an aggregate inside has a y of its own."""
+        if len(arguments) != 1 or not _has_own_y(arguments[0]):
+            remedy = f"Write for example {name}(y)." + (" Add with +." if name in ("sum", "mean") else "")
+            raise self.refusal(node, f"one argument with a y in it, for {name} to run over the tokens", remedy)
+        total = self.builder.fold(AGGREGATES[name], [self.read(arguments[0], own, j) for j in range(self.n)])
+        return total / self.n if name == "mean" else total
+
+
+def _has_own_y(node: ast.AST) -> bool:
+    """Whether y occurs, outside of aggregates further inside: those have a y of their own."""
+    if isinstance(node, ast.Name):
+        return node.id == "y"
+    match node:
+        case ast.Call(func=ast.Name(id=name), args=[_]) if name in AGGREGATES:
+            return False
+    return any(_has_own_y(child) for child in ast.iter_child_nodes(node))

@@ -1,0 +1,277 @@
+"""A target: the function that a Transformer is to approximate, and the ways a person may name it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from onelayer.errors import HypothesisError
+from onelayer.problems.targets.expression import read_expression
+from onelayer.problems.targets.program import Array, Per, Program
+from onelayer.problems.targets.slopes import lipschitz as derived
+from onelayer.problems.targets.zoo import ZOO, Kind
+
+Function = Callable[[Array], Array]
+#: A text that is one word, perhaps with a number after a colon, is a name; x and x1 are formulas.
+NAME = re.compile(r"(?!(x[0-9]*|y|n|pi)$)[A-Za-z_]\w*(:.*)?")
+KINDS = ("equivariant", "invariant", "ordered")
+BATCHES = "a function from sequences [B, n, d] to values [B, n, q] or [B, q], each from its own sequence"
+#: Sequences on which symmetry and a Lipschitz constant are tried, and what float32 may cost their values.
+TRIED, ROUNDING = 64, 1e-5
+
+
+@dataclass(frozen=True)
+class Target:
+    """A function of n tokens in a box of R^d with ``components`` values per token or per sequence.
+
+    ``lipschitz`` goes from the sup norm of all inputs to that of all outputs, on the box it was resolved for. Only
+    a target with a program can be enclosed, hence proved to be approximated.
+    """
+
+    name: str
+    kind: Kind
+    n: int
+    d: int
+    components: int
+    per: Per
+    evaluate: Function = field(compare=False, repr=False)
+    program: Program | None
+    lipschitz: float | None
+    says: str
+
+    def to_json(self) -> dict[str, Any]:
+        """A Python function is not written: a saved model knows its name and what was assumed of it."""
+        shape = {name: getattr(self, name) for name in ("name", "kind", "n", "d", "components", "per", "says")}
+        program = None if self.program is None else self.program.to_json()
+        return shape | {"program": program, "lipschitz": None if self.lipschitz is None else self.lipschitz.hex()}
+
+    @staticmethod
+    def from_json(entry: dict[str, Any]) -> Target:
+        entry = dict(entry)
+        program = None if entry["program"] is None else Program.from_json(entry["program"])
+        lipschitz = None if entry["lipschitz"] is None else float.fromhex(entry["lipschitz"])
+
+        def forgotten(_: Array) -> Array:
+            needs, found = (
+                "a target that can be evaluated",
+                f"{entry['name']!r} was a Python function, which no file holds",
+            )
+            raise HypothesisError("target", needs, found, "Compare predictions with the function yourself.")
+
+        evaluate = forgotten if program is None else program.evaluate
+        return Target(**entry | {"program": program, "lipschitz": lipschitz, "evaluate": evaluate})
+
+
+def names() -> tuple[str, ...]:
+    """The names that `resolve` knows; some take a whole number after a colon."""
+    return tuple(sorted(ZOO))
+
+
+def resolve(
+    target: str | Program | Callable[..., Any] | object,
+    *,
+    n: int,
+    d: int,
+    low: float = 0.0,
+    high: float = 1.0,
+    lipschitz: float | None = None,
+    kind: Kind | None = None,
+    components: int | None = None,
+) -> Target:
+    """The target that a name, a formula, a program or a Python function stands for, on the box [low, high]^(n d).
+
+    A Python function takes sequences [B, n, d] and gives [B, n, q] or [B, q]; it must come with its kind, and with
+    a Lipschitz constant if something is to be derived from it. Its symmetry is tried on samples, not proved.
+    """
+    _check_box(n, d, low, high)
+    lipschitz = None if lipschitz is None else _constant(lipschitz)
+    if kind is not None and kind not in KINDS:
+        raise HypothesisError("target", f"a kind among {', '.join(KINDS)}", f"kind={kind!r}", "Choose one.")
+    if isinstance(target, str):
+        found = (_named if NAME.fullmatch(target.strip()) else _written)(target.strip(), n, d, low, high)
+    elif isinstance(target, Program):
+        found = _of_program(target, low, high, kind)
+    elif callable(target):
+        found = _of_callable(target, n, d, low, high, kind)
+    else:
+        needs = "a name, a formula, a program or a Python function"
+        raise HypothesisError(
+            "target", needs, f"a {type(target).__name__} was given", f"Names: {', '.join(names())}."
+        )
+    for what, asked, has in (("kind", kind, found.kind), ("components", components, found.components)):
+        if asked is not None and asked != has:
+            raise HypothesisError("target", f"its own {what}", f"{what}={asked!r}, it is {has!r}", "Leave it out.")
+    if (found.n, found.d) != (n, d):
+        raise HypothesisError("target", f"n={n} and d={d}", f"it is for n={found.n}, d={found.d}", "Build it anew.")
+    X = np.random.default_rng(0).uniform(low, high, (2, TRIED, n, d))
+    _check_finite(found, np.concatenate([X[0], _special(n, d, low, high)]))
+    _try_symmetry(found, X[0])
+    if lipschitz is not None:
+        _try_lipschitz(found, X, lipschitz)
+    return replace(found, lipschitz=_smallest(lipschitz, found.lipschitz))
+
+
+def _check_box(n: int, d: int, low: float, high: float) -> None:
+    if n < 1 or d < 1 or not (math.isfinite(low) and math.isfinite(high) and low < high):
+        needs, found = "n and d of at least 1, and a box low < high", f"n={n}, d={d}, low={low}, high={high}"
+        raise HypothesisError("target", needs, found, "Give them so.")
+
+
+def _constant(lipschitz: Any) -> float:
+    if isinstance(lipschitz, Real) and 0 <= float(lipschitz) < math.inf:
+        return float(lipschitz)
+    needs, remedy = "a Lipschitz constant of at least 0", "Give a number, or leave it out."
+    raise HypothesisError("target", needs, f"lipschitz={lipschitz!r}", remedy)
+
+
+def _special(n: int, d: int, low: float, high: float) -> Array:
+    """Sequences where functions tend to have no value: tokens at the ends, in the middle, and equal ones."""
+    marks = np.linspace(low, high, 21)
+    mixed = np.random.default_rng(2).choice(marks[[0, 10, 20]], (TRIED, n, d))
+    return np.concatenate([mixed, np.broadcast_to(marks[:, None, None], (21, n, d))])
+
+
+def _smallest(*constants: float | None) -> float | None:
+    return min((c for c in constants if c is not None), default=None)
+
+
+def _named(text: str, n: int, d: int, low: float, high: float) -> Target:
+    name, _, number = text.partition(":")
+    named = ZOO.get(name)
+    if named is None:
+        near = get_close_matches(name, names(), 1)
+        meant = f" Did you mean {near[0]!r}?" if near else ""
+        raise HypothesisError("target", "a known name", f"{text!r} is not", f"Names: {', '.join(names())}.{meant}")
+    takes = named.parameter > 0
+    if number and not (takes and re.fullmatch(r"[1-9][0-9]{0,3}", number)):
+        meant = f"{name}:{named.parameter}" if takes else name
+        needs = f"a whole number from 1 to 9999 after {name!r}" if takes else f"no number after {name!r}"
+        raise HypothesisError("target", needs, f"the name is {text!r}", f"Write {meant!r}.")
+    parameter = int(number) if number else named.parameter
+    program = named.program(n, d, parameter)
+    constant = _smallest(named.lipschitz(n, d, low, high, parameter), derived(program, low, high))
+    title = f"{name}:{parameter}" if takes else name
+    return _with_program(title, named.kind, program, constant, named.says)
+
+
+def _written(text: str, n: int, d: int, low: float, high: float) -> Target:
+    kind, program = read_expression(text, n, d)
+    return _with_program(text, kind, program, derived(program, low, high), f"the formula {text}")
+
+
+def _with_program(name: str, kind: Kind, program: Program, constant: float | None, says: str) -> Target:
+    shape = program.n, program.d, program.components, program.per
+    return Target(name, kind, *shape, program.evaluate, program, constant, says)
+
+
+def _of_program(program: Program, low: float, high: float, kind: Kind | None) -> Target:
+    """Without a kind, the most symmetric one that its values on samples allow."""
+    says = f"a program of {len(program.lines)} lines"
+    symmetric: Kind = "equivariant" if program.per == "token" else "invariant"
+    found = _with_program("program", kind or symmetric, program, derived(program, low, high), says)
+    X = np.random.default_rng(0).uniform(low, high, (TRIED, program.n, program.d))
+    return replace(found, kind="ordered") if kind is None and _asymmetry(found, X) else found
+
+
+def _of_callable(f: Callable[..., Any], n: int, d: int, low: float, high: float, kind: Kind | None) -> Target:
+    name = getattr(f, "__name__", type(f).__name__)
+    if kind is None:
+        needs, remedy = "its kind, if it is a Python function", f"Pass kind= one of {', '.join(KINDS)}."
+        raise HypothesisError("target", needs, f"{name!r} came without", remedy)
+    X = np.random.default_rng(0).uniform(low, high, (TRIED, n, d))
+    values = _call(f, X, name, kind)
+    if not np.allclose(values[:1], _call(f, X[:1], name, kind), rtol=ROUNDING, atol=ROUNDING, equal_nan=True):
+        found = f"{name!r} gives {X[0].tolist()} other values in a batch than alone"
+        raise _one_by_one(name, found)
+    per: Per = "token" if values.ndim == 3 else "sequence"
+    if (kind == "equivariant" and per == "sequence") or (kind == "invariant" and per == "token"):
+        needs = f"values of shape [B, {'n, q' if kind == 'equivariant' else 'q'}], if it is {kind}"
+        raise HypothesisError(
+            "target", needs, f"{name!r} gives {list(values.shape)}", "Change the kind, or the shape."
+        )
+
+    def evaluate(X: Array) -> Array:
+        return _call(f, X, name, kind)
+
+    return Target(name, kind, n, d, values.shape[-1], per, evaluate, None, None, f"the Python function {name!r}")
+
+
+def _call(f: Callable[..., Any], X: Array, name: str, kind: Kind) -> Array:
+    """The values as [B, n, q] or [B, q]; a last axis of one component may be missing where that is no guess."""
+    try:
+        given = np.asarray(f(X))
+        values = given.real.astype(np.float64)
+    except Exception as error:
+        raise _misfit(f, X, name, f"{name!r} raises {type(error).__name__}: {error}") from error
+    if given.dtype.kind == "c":
+        remedy = "Give real and imaginary parts as two components."
+        raise HypothesisError("target", "real values", f"{name!r} gives complex ones", remedy)
+    if values.shape == X.shape[:1] or (kind == "equivariant" and values.shape == X.shape[:2]):
+        values = values[..., None]
+    fits = values.ndim in (2, 3) and values.shape[: values.ndim - 1] == X.shape[: values.ndim - 1]
+    if not fits or 0 in values.shape[1:]:
+        raise _misfit(f, X, name, f"{name!r} turns shape {list(X.shape)} into {list(values.shape)}")
+    return values
+
+
+def _check_finite(target: Target, X: Array) -> None:
+    with np.errstate(all="ignore"):
+        finite = np.isfinite(target.evaluate(X).reshape(len(X), -1)).all(axis=1)
+    if not finite.all():
+        found = f"{target.name!r} has none at {X[int(np.argmin(finite))].tolist()}"
+        raise HypothesisError("target", "finite values on the box", found, "Shrink or move the box.")
+
+
+def _misfit(f: Callable[..., Any], X: Array, name: str, found: str) -> HypothesisError:
+    """Say so if the function takes one sequence only: that is easily mended."""
+    try:
+        single = np.shape(f(X[0]))
+    except Exception:
+        return HypothesisError("target", BATCHES, found, "Let it take a batch of sequences.")
+    return _one_by_one(name, f"{found}; a single sequence {list(X.shape[1:])} it turns into {list(single)}")
+
+
+def _one_by_one(name: str, found: str) -> HypothesisError:
+    return HypothesisError("target", BATCHES, found, f"Pass lambda X: np.stack([{name}(x) for x in X]).")
+
+
+def _asymmetry(target: Target, X: Array) -> str:
+    """A witness that reordering tokens does not do to the values what the kind says; "" if none is found."""
+    before, order = target.evaluate(X), np.random.default_rng(1).permutation(target.n)
+    for swap in (order, np.roll(np.arange(target.n), 1)):
+        after = target.evaluate(X[:, swap])
+        wanted = before[:, swap] if target.per == "token" else before
+        error = np.abs(after - wanted) - ROUNDING * (1 + np.abs(wanted))
+        worst = int(np.argmax(np.nan_to_num(error).reshape(len(X), -1).max(axis=1)))
+        if not (error[worst] <= 0).all():
+            values = f"the values {wanted[worst].tolist()} would follow, they are {after[worst].tolist()}"
+            return f"with the tokens of {X[worst].tolist()} in the order {swap.tolist()} {values}"
+    return ""
+
+
+def _try_symmetry(target: Target, X: Array) -> None:
+    witness = "" if target.kind == "ordered" or target.n == 1 else _asymmetry(target, X)
+    if witness:
+        needs = f"{target.name!r} to be {target.kind}"
+        raise HypothesisError("target", needs, witness, 'Use kind="ordered".')
+
+
+def _try_lipschitz(target: Target, X: Array, constant: float) -> None:
+    """A constant that samples contradict is refused; one that they do not is believed, not proved."""
+    a, b = X
+    b = a + (b - a) * np.logspace(0, -4, len(a))[:, None, None]
+    change = np.abs(target.evaluate(b) - target.evaluate(a)).reshape(len(a), -1).max(axis=1)
+    step = np.abs(b - a).reshape(len(a), -1).max(axis=1)
+    excess = change - constant * step * (1 + 1e-9) - 1e-9 * (1 + change)
+    at = int(np.argmax(excess))
+    if not (math.isfinite(constant) and constant >= 0 and excess[at] <= 0):
+        found = f"from {a[at].tolist()} to {b[at].tolist()} it changes by {change[at]:.6g} over {step[at]:.6g}"
+        needs = f"a Lipschitz constant of at most {constant:.6g} in the sup norm"
+        raise HypothesisError("target", needs, found, f"Pass at least {change[at] / step[at]:.6g}.")

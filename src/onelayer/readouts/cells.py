@@ -1,0 +1,105 @@
+"""Cutting coordinates into cells, and the layers that turn coordinates into one-hots of their cells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onelayer.network import Grouped, Linear
+from onelayer.readouts.plateaus import trapezoids
+
+Array = NDArray[Any]
+
+#: Neighbours of a quantile among which the widest gap is taken.
+NEIGHBOURS = 32
+#: Whole numbers are counted if their range is at most so many times their number.
+WIDEST = 16
+
+
+@dataclass(frozen=True)
+class Cells:
+    """One coordinate, cut into cells by gaps [K - 1] from low to high."""
+
+    coordinate: int
+    low: Array
+    high: Array
+
+    @property
+    def count(self) -> int:
+        return len(self.low) + 1
+
+
+def cut(z: Array, coordinate: int, cells: int, least: float) -> tuple[Cells, Array]:
+    """About equally filled cells of the values z, cut in gaps wider than ``least``; and the cell of each value."""
+    low = z.min()
+    narrow = z.max() - low < min(WIDEST * len(z), 1 << 31)
+    steps = (z - low).astype(np.int32) if narrow else np.empty(0, np.int32)
+    if least < 1 and np.array_equal(steps + low, z):
+        return _cut_whole(steps, int(low), coordinate, cells)
+    found = _cut_wide(np.sort(z), coordinate, cells, least)
+    return found, np.searchsorted(found.high, z, side="right").astype(np.int32)  # no value is inside a gap
+
+
+def _cut_whole(steps: Array, low: int, coordinate: int, cells: int) -> tuple[Cells, Array]:
+    """Whole numbers low + steps: counted instead of sorted, and looked up instead of searched for."""
+    upto = np.cumsum(np.bincount(steps))
+    last = np.unique(np.searchsorted(upto, np.arange(1, cells) * len(steps) // cells))  # of each cell but the last
+    last = last[last + 1 < len(upto)]
+    begins = np.zeros(len(upto), np.int32)
+    begins[last + 1] = 1
+    ends = (last + low).astype(np.float64)
+    return Cells(coordinate, ends, ends + 1), np.cumsum(begins, dtype=np.int32).take(steps)
+
+
+def _cut_wide(v: Array, coordinate: int, cells: int, least: float) -> Cells:
+    """Sorted values, cut in the widest gaps near their quantiles."""
+    if len(v) < 2 or cells < 2:
+        return Cells(coordinate, v[:0], v[:0])
+    gaps = np.diff(v)
+    around = np.unique(np.arange(1, cells) * len(v) // cells)
+    reach = int(np.clip(len(v) // (4 * cells), 1, NEIGHBOURS))
+    at = _widest(gaps, around, reach)
+    # A coordinate of few values repeats them: go on to the end of the run, where the next gap is.
+    stuck = gaps[at] == 0
+    if stuck.any():
+        at[stuck] = np.minimum(np.searchsorted(v, v[at[stuck]], side="right") - 1, len(gaps) - 1)
+    at = np.unique(at[gaps[at] > least])
+    return Cells(coordinate, *narrowed(v[at], v[at + 1]))
+
+
+def narrowed(low: Array, high: Array) -> tuple[Array, Array]:
+    """The middle of wide gaps, of width 1 and between whole numbers: where other lattice points lie, no ramp is."""
+    low, high = low.astype(np.float64), high.astype(np.float64)
+    middle = np.floor((low + high) / 2)
+    wide = high - low > 1
+    return np.where(wide, np.maximum(middle, low), low), np.where(wide, np.minimum(middle + 1, high), high)
+
+
+def _widest(gaps: Array, around: Array, reach: int) -> Array:
+    window = np.clip(around[:, None] + np.arange(-reach, reach), 0, len(gaps) - 1)
+    best: Array = window[np.arange(len(around)), gaps[window].argmax(axis=1)]
+    return best
+
+
+def one_hots(
+    cuts: list[Cells], sizes: list[int], inputs: int, carried: list[list[int]], dtype: np.dtype[Any]
+) -> tuple[tuple[Linear, Grouped], float]:
+    """Two layers from ``inputs`` coordinates to one-hots, each padded to its size by cells that are always off,
+    then sums of carried coordinates; and the guard of the cuts."""
+    groups = sum(sizes) + len(carried)
+    weight, bias = np.zeros((inputs, groups, 2), dtype), np.zeros((groups, 2), dtype)
+    select, one = np.full((groups, 2, 1), -1, dtype), np.ones(groups, dtype)
+    start, guard = 0, np.inf
+    for cells, size in zip(cuts, sizes, strict=True):
+        K = cells.count
+        pair = trapezoids(cells.low, cells.high, dtype)
+        weight[cells.coordinate, start : start + K], bias[start : start + K] = pair[:2]
+        bias[start + K : start + size] = 1.0  # off everywhere
+        guard, start = min(guard, pair[2]), start + size
+    for summed in carried:
+        weight[summed, start, 0], select[start, :, 0], one[start] = 1.0, (1.0, 0.0), 0.0
+        start += 1
+    return (Linear(weight.reshape(inputs, -1), bias.reshape(-1)), Grouped(select, one)), guard

@@ -1,0 +1,281 @@
+"""From coordinates and answers to a readout, or to the samples that stand in its way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onelayer.network import Layer
+from onelayer.network.forward import over_threads
+from onelayer.problems.blocks import blocks
+from onelayer.readouts import bits, retrieval, table
+from onelayer.readouts.false_hits import Stored
+from onelayer.readouts.plateaus import in_boxes, on_a_line
+
+Array = NDArray[Any]
+
+#: A plateau reaches at least three eighths of the gap beyond its ids, so a gap of 8/3 radii is enough.
+GAP_IN_RADII = 2.8
+#: In boxes an id moves by a radius, a merged twin lies two radii off, and the plateau must hold both.
+BOX_IN_RADII = 3.0
+#: More near neighbours than this along one coordinate, and boxes are not worth searching for.
+CROWD = 64
+#: Coordinates are hashed so many bytes at a time, which stay in cache.
+HASHED_BYTES = 1 << 19
+
+
+@dataclass(frozen=True)
+class Task:
+    """Answers [T, q] to be read off coordinates that the model computes up to ``radius``; ours are up to
+    ``exact_radius`` off the real numbers they stand for."""
+
+    rows: Array
+    dtype: np.dtype[Any]
+    radius: float
+    exact_radius: float
+    wish: str  # a readout, or "auto"
+    default: Array | None  # [q] what an unknown input gets
+    seed: int
+
+
+@dataclass(frozen=True)
+class Readout:
+    """Layers from coordinates to answers. ``guard``: how far a stored coordinate may move."""
+
+    kind: str
+    layers: tuple[Layer, ...]
+    count: int
+    guard: float
+    compared: str = ""
+    stored: Stored | None = None  # where a stored answer is given instead of a default
+
+    @property
+    def parameters(self) -> int:
+        return sum(layer.weight.size + layer.bias.size for layer in self.layers)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How well the coordinates separate the answers; the readout if they do."""
+
+    readout: Readout | None
+    distinct: int  # ids told apart
+    gap: float  # two ids told apart are at least this far from each other (on a line: just this far)
+    answer_gap: float  # the same for ids with different answers
+    margin: float  # at least 1: rounding cannot change an answer
+    nearest: float = np.inf  # distance of `closest`
+    closest: tuple[int, int] | None = None  # the two samples that stand in the way
+    suspects: tuple[Array, ...] = ()  # groups of samples that may be the same context with different answers
+
+
+def fit(coordinates: Array, task: Task, on_lattice: bool) -> Fit:
+    """Read the answers off coordinates [T, s]."""
+    build = _fit_lattice if on_lattice else _fit_line if coordinates.shape[1] == 1 else _fit_boxes
+    return build(coordinates, task)
+
+
+def _fit_line(coordinates: Array, task: Task) -> Fit:
+    radius, exact_radius = task.radius, task.exact_radius
+    order = np.argsort(coordinates[:, 0])
+    t, answers = coordinates[order, 0], task.rows[order]
+    gaps = np.diff(t)
+    changed = (answers[1:] != answers[:-1]).any(axis=1)
+    apart = gaps > 2 * radius
+    distinct = int(apart.sum()) + 1
+    gap = float(gaps[apart].min(initial=np.inf))
+    answer_gap = float(gaps[changed].min(initial=np.inf))
+    if answer_gap < GAP_IN_RADII * radius:
+        near = int(np.flatnonzero(changed)[np.argmin(gaps[changed])])
+        groups = _runs(order, gaps < GAP_IN_RADII * exact_radius, changed)
+        closest = (int(order[near]), int(order[near + 1]))
+        return Fit(
+            None, distinct, gap, answer_gap, answer_gap / (GAP_IN_RADII * radius), answer_gap, closest, groups
+        )
+    readout = _on_line(t, answers, task)
+    return Fit(readout, distinct, gap, answer_gap, 0.0 if readout is None else readout.guard / radius)
+
+
+def _on_line(t: Array, answers: Array, task: Task) -> Readout | None:
+    """The readout that was asked for, on sorted coordinates."""
+    if task.wish == "bits":
+        packed = bits.construct(t, answers, task.radius, task.dtype)
+        return Readout("bits", packed.layers, packed.count, packed.guard)
+    if task.wish == "table" or task.default is not None:
+        apart = np.diff(t) > GAP_IN_RADII * task.radius
+        starts = np.flatnonzero(np.concatenate([[True], apart]))  # ids too close to be told apart share a key
+        low, high = t[starts], t[np.append(starts[1:], len(t)) - 1]
+        spread = float((high - low).max()) / 2
+        keys = ((low + high) / 2)[:, None]
+        made = table.construct(keys, answers[starts], task.dtype, task.radius, task.default, spread)
+        if made is not None:
+            why = "it knows what is stored, as a default needs"
+            return Readout("table", made.layers, made.count, made.guard, why, made.stored)
+        return None
+    plateaus = on_a_line(t, answers, task.dtype)
+    return Readout("plateaus", plateaus.layers, plateaus.count, plateaus.guard, "rank 1 is read off by plateaus")
+
+
+def _fit_lattice(coordinates: Array, task: Task) -> Fit:
+    """Equal contexts have equal coordinates, to the bit: one key for each."""
+    first, suspects = _same_rows(coordinates, task.rows)
+    if suspects:
+        pair = (int(suspects[0][0]), int(suspects[0][1]))
+        return Fit(None, len(first), 0.0, 0.0, 0.0, 0.0, pair, suspects)
+    every = len(first) == len(coordinates)  # then in order, and not worth a copy
+    keys, values = (coordinates, task.rows) if every else (coordinates[first], task.rows[first])
+    readout = None
+    kinds, compared = _lattice_kinds(keys, values, task)
+    for kind in kinds:
+        if kind == "retrieval":
+            cells = retrieval.construct(keys, values, task.dtype, task.radius, task.seed)
+            if cells is not None:
+                readout = Readout(kind, cells.layers, cells.count, cells.guard, compared)
+        else:
+            made = table.construct(keys, values, task.dtype, task.radius, task.default)
+            if made is not None:
+                readout = Readout(kind, made.layers, made.count, made.guard, compared, made.stored)
+        if readout is not None:
+            break
+    if readout is None:
+        return Fit(None, len(first), 0.0, 0.0, 0.0)
+    room = 2 * readout.guard
+    return Fit(readout, len(first), room, room, readout.guard / task.radius)
+
+
+def _lattice_kinds(keys: Array, values: Array, task: Task) -> tuple[list[str], str]:
+    """The readout asked for, or both with the one expected to be smaller first; and what was compared."""
+    if task.wish in ("table", "retrieval"):
+        return [task.wish], "asked for"
+    if task.default is not None or keys.shape[1] < retrieval.COORDINATES:
+        return ["table"], "it knows what is stored, as a default needs"
+    sizes = {"retrieval": retrieval.expected_parameters(values), "table": table.expected_parameters(keys, values)}
+    compared = ", ".join(f"{kind} about {size:,.0f}" for kind, size in sizes.items())
+    return sorted(sizes, key=lambda kind: sizes[kind]), f"the smaller by parameters expected: {compared}"
+
+
+def _same_rows(T: Array, rows: Array) -> tuple[Array, tuple[Array, ...]]:
+    """The first of each set of equal coordinates, and the sets that hold different answers."""
+    hashed = _hashed(T)
+    in_order = np.sort(hashed)
+    if not (in_order[1:] == in_order[:-1]).any():
+        return np.arange(len(T)), ()
+    order = np.argsort(hashed)  # several times as slow as sorting
+    again = np.flatnonzero(in_order[1:] == in_order[:-1])
+    # Equal hashes almost always mean equal coordinates; where not, the two stay apart and the fit fails loudly.
+    same = (T[order[again + 1]] == T[order[again]]).all(axis=1)
+    again = again[same]
+    lead = np.ones(len(T), bool)
+    lead[again + 1] = False
+    starts = np.flatnonzero(lead)
+    first = order[starts]
+    group = np.cumsum(lead) - 1
+    mixed_groups = np.unique(group[(rows[order] != rows[first][group]).any(axis=1)])
+    suspects = tuple(order[group == g] for g in mixed_groups[:1024])
+    return np.sort(first), suspects
+
+
+def _hashed(T: Array) -> Array:
+    """A number of 64 bits per row of coordinates; equal rows have equal ones."""
+    bits = np.ascontiguousarray(T).view(np.uint32 if T.dtype == np.float32 else np.uint64)
+    odd = np.asarray(np.random.default_rng(0).integers(0, 2**63, T.shape[1], dtype=np.uint64)) | np.uint64(1)
+    hashed = np.empty(len(T), np.uint64)
+
+    def run(part: Any) -> None:
+        mixed = bits[part, 0] * odd[0]  # wraps around
+        for i in range(1, len(odd)):
+            mixed += bits[part, i] * odd[i]
+        hashed[part] = mixed
+
+    over_threads(run, list(blocks(bits, HASHED_BYTES)))
+    return hashed
+
+
+def _runs(order: Array, close: Array, changed: Array) -> tuple[Array, ...]:
+    """Maximal runs of close neighbours that hold more than one answer."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], close.astype(np.int8), [0]])))
+    starts, stops = edges[::2], edges[1::2]  # neighbours starts..stops-1 are close: members starts..stops
+    changes = np.concatenate([[0], np.cumsum(changed)])
+    mixed = changes[stops] > changes[starts]
+    return tuple(order[a : b + 1] for a, b in zip(starts[mixed], stops[mixed], strict=True))
+
+
+def _fit_boxes(coordinates: Array, task: Task) -> Fit:
+    rows, radius, exact_radius = task.rows, task.radius, task.exact_radius
+    first, suspects = _collapse(coordinates, rows, 16 * exact_radius)
+    order = first[np.argsort(coordinates[first, 0])]
+    T, answers = coordinates[order], rows[order]
+    half_width = float(np.exp2(np.ceil(np.log2(BOX_IN_RADII * radius))))
+    # An id may move by a radius, and so may a dropped twin, which lies up to two radii from the kept one.
+    needed = 2 * half_width + 4 * radius
+    pairs = None if suspects else near_pairs(T, needed)
+    if pairs is None:
+        return Fit(None, len(first), 0.0, 0.0, 0.0, 0.0, None, suspects)
+    i, j, distance = pairs
+    same = (answers[i] == answers[j]).all(axis=1)
+    # A twin is dropped when its first occurrence is kept.
+    twin = same & (distance <= 2 * radius)
+    has_twin_before = np.zeros(len(T), bool)
+    has_twin_before[j[twin]] = True
+    dropping = twin & ~has_twin_before[i]
+    keep = np.ones(len(T), bool)
+    keep[j[dropping]] = False
+    hard = (keep[i] & keep[j]) | ~same
+    if hard.any():
+        near = int(np.argmin(np.where(hard, distance, np.inf)))
+        closest = (int(order[i[near]]), int(order[j[near]]))
+        gap = float(distance[near])
+        return Fit(None, int(keep.sum()), gap, gap, min(gap / needed, 0.999), gap, closest)
+    # Half of what fits: as much room to the other boxes as inside one's own, for inputs that are a little off.
+    wider = max(half_width, _widen(T[keep], half_width, radius) / 2)
+    boxes = in_boxes(T[keep], answers[keep], wider, task.dtype)
+    twin_distance = float(distance[dropping].max(initial=0.0)) + 16 * exact_radius
+    gap = 2 * wider + 4 * radius
+    readout = Readout("boxes", boxes.layers, boxes.count, boxes.guard, f"rank {T.shape[1]} is read off by boxes")
+    return Fit(readout, int(keep.sum()), gap, gap, (boxes.guard - twin_distance) / radius)
+
+
+def _collapse(T: Array, rows: Array, cell: float) -> tuple[Array, tuple[Array, ...]]:
+    """The same context met again falls into the same tiny cell: one sample per cell, and the cells whose samples
+    have different answers."""
+    cells = np.floor(T / cell)
+    order = np.lexsort(cells.T)
+    starts = np.flatnonzero(np.concatenate([[True], (np.diff(cells[order], axis=0) != 0).any(axis=1)]))
+    first = order[starts]
+    group = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(order))))
+    mixed = np.unique(group[(rows[order] != rows[first][group]).any(axis=1)])
+    return first, tuple(order[group == g] for g in mixed[:1024])
+
+
+def _widen(T: Array, half_width: float, radius: float) -> float:
+    """Double the boxes while all of them stay apart: room for perturbed inputs costs nothing."""
+    while True:
+        pairs = near_pairs(T, 4 * half_width + 4 * radius)
+        if pairs is None or pairs[0].size:
+            return half_width
+        half_width *= 2
+        if half_width > np.abs(T).max() + 1:
+            return half_width / 2
+
+
+def near_pairs(T: Array, h: float) -> tuple[Array, Array, Array] | None:
+    """All pairs (i < j, distance) nearer than h in the largest-coordinate norm; T is sorted by its first
+    coordinate. None when the neighbourhoods are too crowded to list."""
+    found: list[tuple[Array, Array, Array]] = []
+    window = np.searchsorted(T[:, 0], T[:, 0] + h) - np.arange(len(T)) - 1
+    if window.mean() > CROWD:
+        return None
+    i = np.flatnonzero(window > 0)
+    step = 1
+    while i.size:
+        distance = np.abs(T[i + step] - T[i]).max(axis=1)
+        near = distance < h
+        found.append((i[near], i[near] + step, distance[near]))
+        step += 1
+        i = i[window[i] >= step]
+    if not found:
+        return np.empty(0, int), np.empty(0, int), np.empty(0)
+    first, second, distances = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return first, second, distances

@@ -1,0 +1,142 @@
+"""Answers without stored thresholds: three hashed cells per key whose entries add up to the answer.
+
+Statement  answer = T1[h1] + T2[h2] + T3[h3] mod C, where h_i = (row cell of one coordinate, column cell of
+           another).
+Gives      about 1.25 stored numbers per answer; every step is exact: one-hots, an emitted row, gates, whole-number
+           sums.
+Rests on   peeling: a random 3-uniform hypergraph with 1.23 cells per key almost surely loses all its keys one by
+           one (published for hash functions; for hashes read off coordinates we peel, and see).
+Why        a threshold per answer costs as much as the answer itself.
+Differs    the hash is read off the network's own coordinates; the sum wraps around by two saturating steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onelayer.gadgets.tails import TABLES, retrieval_tail
+from onelayer.network import Grouped, Layer
+from onelayer.network.forward import over_threads
+from onelayer.readouts.cells import Cells, cut, one_hots
+from onelayer.readouts.peeling import solve
+from onelayer.readouts.plateaus import on_a_line
+from onelayer.statements import CATALOGUE
+
+STATEMENT = CATALOGUE["retrieval"]
+Array = NDArray[Any]
+
+COORDINATES = 2 * TABLES
+LOAD, RELOAD, TRIES = 1.235, 1.06, 8
+#: Distinct values of a coordinate per row cell, so that rows fill evenly.
+VALUES_PER_ROW = 6
+MOST_CLASSES = 1 << 22
+
+
+@dataclass(frozen=True)
+class Retrieval:
+    layers: tuple[Layer, ...]
+    count: int  # cells of all tables
+    guard: float
+
+
+def construct(keys: Array, values: Array, dtype: np.dtype[Any], radius: float, seed: int) -> Retrieval | None:
+    """Distinct coordinates [M, 6 or more] and answers [M, q]; None if the keys would not peel."""
+    classes, answers = _classes(values)
+    C = int(answers.max()) + 1
+    if C > MOST_CLASSES:
+        return None
+    for attempt in range(TRIES):
+        pairing = np.random.default_rng([seed, attempt, 7]).permutation(COORDINATES)
+        load = (LOAD + 2.0 / np.sqrt(len(keys))) * RELOAD**attempt
+        tables = _hash(keys, pairing, load, radius)
+        entries = solve(tables.cell, tables.total, answers, C)
+        if entries is not None:
+            assert (entries.take(tables.cell).sum(axis=1, dtype=np.int32) % C == answers).all()
+            return _build(tables, keys.shape[1], entries, C, classes, dtype)
+    return None
+
+
+@dataclass(frozen=True)
+class _Tables:
+    rows: list[Cells]
+    columns: list[Cells]
+    R: int
+    G: int
+    cell: Array  # [M, 3] index of each key's cell in each table, counted over all tables
+
+    @property
+    def total(self) -> int:
+        return TABLES * self.R * self.G
+
+
+def expected_parameters(values: Array) -> float:
+    """A forecast, by which readouts are compared before one is built."""
+    M, q = values.shape
+    per_table = LOAD * M / TABLES
+    G = (8.5 * per_table) ** (1 / 3)
+    whole = _whole(values) is not None
+    numbered = 0 if whole else (7 + q) * len(np.unique(values[:: max(1, M >> 16)], axis=0)) * max(1, M >> 16)
+    return float(TABLES * (per_table + G * G + 17 * (per_table / G + G)) + numbered)
+
+
+def _hash(keys: Array, pairing: Array, load: float, radius: float) -> _Tables:
+    M = len(keys)
+    per_table = load * M / TABLES
+    G = max(2, round((8.5 * per_table) ** (1 / 3)))  # least 3 cells + 3 G^2 + 17 * 3 (R + G)
+    finest = len(np.unique(keys[:: max(1, M >> 16), pairing[0]])) / VALUES_PER_ROW
+    G = max(G, int(np.ceil(per_table / max(finest, np.sqrt(per_table)))))
+    R = int(np.ceil(per_table / G))
+    rows: list[Any] = [None] * TABLES
+    columns: list[Any] = [None] * TABLES
+    cell = np.empty((M, TABLES), np.int32)
+
+    def run(table: Any) -> None:
+        h = table.start
+        i, j = int(pairing[2 * h]), int(pairing[2 * h + 1])
+        rows[h], row = cut(keys[:, i], i, R, 3 * radius)
+        columns[h], column = cut(keys[:, j], j, G, 3 * radius)
+        cell[:, h] = (h * R + row) * G + column
+
+    over_threads(run, [slice(h, h + 1) for h in range(TABLES)])
+    return _Tables(rows, columns, R, G, cell)
+
+
+def _classes(values: Array) -> tuple[Array | None, Array]:
+    """Whole numbers from 0 on are their own classes; anything else is numbered, and read off at the end."""
+    whole = _whole(values)
+    if whole is not None and int(whole.max()) < MOST_CLASSES:
+        return None, whole
+    classes, answers = np.unique(values, axis=0, return_inverse=True)
+    return classes, answers.reshape(-1).astype(np.int32)
+
+
+def _whole(values: Array) -> Array | None:
+    """Answers [M] that are whole numbers from 0 on, or None."""
+    if values.shape[1] > 1 or values.min() < 0 or values.max() >= 2.0**31:
+        return None
+    whole = values[:, 0].astype(np.int32)
+    return whole if np.array_equal(whole, values[:, 0]) else None
+
+
+def _build(
+    tables: _Tables, coordinates: int, entries: Array, C: int, classes: Array | None, dtype: np.dtype[Any]
+) -> Retrieval:
+    R, G = tables.R, tables.G
+    cuts = [cells for pair in zip(tables.rows, tables.columns, strict=True) for cells in pair]
+    hots, guard = one_hots(cuts, [R, G] * TABLES, coordinates, [], dtype)
+    wall = float(np.exp2(np.ceil(np.log2(C + 1))))
+    emit = np.zeros((TABLES, R + G, G), dtype)
+    emit[:, :R] = entries.reshape(TABLES, R, G)
+    emit[:, R:] = wall * np.eye(G)
+    layers: list[Layer] = [
+        *hots,
+        Grouped(emit, np.full(TABLES * G, -wall, dtype)),
+        *retrieval_tail(G, C, dtype),
+    ]
+    if classes is not None:
+        layers += on_a_line(np.arange(len(classes), dtype=np.float64), classes, dtype).layers
+    return Retrieval(tuple(layers), tables.total, guard)

@@ -1,0 +1,57 @@
+"""The published memoriser: one hidden layer whose weights solve a lower triangular system.
+
+Statement  c(t) = sum_j w_j relu(t - b_j) with b_1 = t_1 - 1, b_j = t_(j-1) interpolates M distinct numbers.
+Gives      M hidden units, 2M + 1 numbers for one-component answers: the count of Corollary 1.
+Rests on   nothing; the weights are second differences of the answers.
+Why        to measure what the paper's readout costs in floating point, beside `plateaus`.
+Differs    the breakpoints are shared by the q components, so q components cost M + qM instead of 2qM.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from onelayer.errors import HypothesisError
+from onelayer.network import Layer, Linear
+from onelayer.statements import CATALOGUE
+
+STATEMENT = CATALOGUE["triangular"]
+Array = NDArray[Any]
+
+MOST_UNITS = 20_000
+
+
+def interpolate(t: Array, rows: Array, dtype: DTypeLike) -> tuple[Layer, ...]:
+    """Sorted distinct coordinates [M] and answers [M, q] into two linear layers."""
+    breaks = np.concatenate([[t[0] - 1.0], t[:-1]])
+    # The triangular system is solved by differences: slopes between neighbours, then changes of slope.
+    slopes = np.diff(rows, axis=0, prepend=np.zeros((1, rows.shape[1]))) / (t - breaks)[:, None]
+    weights = np.diff(slopes, axis=0, prepend=np.zeros((1, rows.shape[1])))
+    ones = np.ones((1, len(t)), dtype)
+    return (
+        Linear(ones, (-breaks).astype(dtype)),
+        Linear(weights.astype(dtype), np.zeros(rows.shape[1], dtype)),
+    )
+
+
+def parameters(M: int, q: int) -> int:
+    """How many numbers the layers for M distinct contexts hold."""
+    return 2 * M + q * M + q
+
+
+def on_a_line(coordinates: Array, rows: Array, radius: float, dtype: DTypeLike) -> tuple[Layer, ...]:
+    """Coordinates [T, 1] of samples, met more than once or not, and answers [T, q] into layers."""
+    order = np.argsort(coordinates[:, 0])
+    t, answers = coordinates[order, 0], rows[order]
+    first = np.concatenate([[True], np.diff(t) > 2 * radius])
+    if first.sum() > MOST_UNITS:
+        raise HypothesisError(
+            "triangular",
+            f"at most {MOST_UNITS} distinct contexts, since every unit is evaluated for every token",
+            f"there are {first.sum()}",
+            'Use readout="plateaus", which is evaluated by search.',
+        )
+    return interpolate(t[first], answers[first], dtype)

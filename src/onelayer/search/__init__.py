@@ -1,0 +1,1 @@
+"""Choosing contexts and a readout for a problem."""

@@ -1,0 +1,168 @@
+"""Sequences and answers, checked, with everything that decides which constructions apply."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypedDict
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from onelayer.contexts.stream import Stream, open_stream
+from onelayer.errors import HypothesisError
+from onelayer.problems.answers import AnswerForm, Answers, Scope, read_answers
+from onelayer.problems.blocks import every
+from onelayer.problems.sequences import Sequences, read_sequences
+
+Array = NDArray[Any]
+Mapping = Literal["auto", "temperature", "shared_query", "lattice", "averages", "rank_one", "published"]
+Readout = Literal["auto", "plateaus", "boxes", "table", "retrieval", "bits", "triangular"]
+
+
+class NoDefault:
+    """No default was given; None may well be one."""
+
+    def __repr__(self) -> str:
+        return "no default"
+
+
+NO_DEFAULT = NoDefault()
+
+
+class Options(TypedDict, total=False):
+    """What `memorize` and `plan` let a person choose; `memorize` explains each."""
+
+    lengths: Any
+    rank: int | None
+    dtype: DTypeLike | None
+    mapping: Mapping
+    readout: Readout
+    positions: bool
+    default: Any
+    seed: int
+    scope: Scope | None
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Sequences and answers, checked, with everything that decides which constructions apply."""
+
+    sequences: Sequences
+    answers: Answers
+    dtype: np.dtype[Any]
+    dtype_is_free: bool  # nobody asked for it: float64 may be tried if it fails
+    positions: bool
+    mapping: Mapping
+    rank: int | None
+    readout: Readout
+    default: Array | None  # [q]
+    seed: int
+
+    @property
+    def stream(self) -> Stream:
+        return open_stream(self.sequences, self.dtype, self.positions)
+
+    def rows(self, per_sequence: bool) -> Array:
+        """Answers [T, q], one per sample of the chosen mapping."""
+        rows = self.answers.rows
+        if self.answers.form.scope == "token" or per_sequence:
+            return rows
+        lengths = self.sequences.lengths
+        return np.repeat(rows, self.sequences.n if lengths is None else lengths, axis=0)
+
+    def show_answer(self, per_sequence: bool) -> Callable[[int], str]:
+        rows, classes = self.rows(per_sequence), self.answers.form.classes
+
+        def show(sample: int) -> str:
+            if classes is not None:
+                return repr(classes[int(rows[sample, 0])])
+            return ", ".join(f"{x:.6g}" for x in rows[sample])
+
+        return show
+
+
+def read_problem(X: Any, Y: Any, options: Options) -> Problem:
+    """Check everything that can be checked without building anything."""
+    seed, scope, dtype = options.get("seed", 0), options.get("scope"), options.get("dtype")
+    try:
+        number = np.dtype("float32" if dtype is None else dtype)
+    except TypeError:
+        number = np.dtype(object)
+    if number not in (np.float32, np.float64):
+        raise HypothesisError("memorize", "dtype float32 or float64", f"dtype {number} was asked for", "Change it.")
+    if type(seed) is not int or seed < 0:
+        raise HypothesisError("memorize", "a whole seed of at least 0", f"seed={seed!r}", "Give 0, 1, 2, ...")
+    if scope not in (None, "token", "sequence"):
+        raise HypothesisError("memorize", 'scope "token" or "sequence"', f"scope={scope!r}", "Choose one of them.")
+    sequences = read_sequences(X, options.get("lengths"))
+    answers = read_answers(Y, sequences, scope)
+    answers, default = _with_default(answers, options.get("default", NO_DEFAULT))
+    if dtype is None and not _float32_holds(sequences, answers, default):
+        number = np.dtype("float64")
+    limit, classes = 2 ** (np.finfo(number).nmant + 1), answers.form.classes
+    if classes is not None and len(classes) > limit:
+        raise HypothesisError(
+            "memorize", f"at most {limit} classes in {number}", f"there are {len(classes)}", 'Use dtype="float64".'
+        )
+    size = np.abs(answers.rows)
+    if not size.max() <= np.finfo(number).max or ((size > 0) & (size < np.finfo(number).tiny)).any():
+        raise HypothesisError(
+            "memorize",
+            f"answers that {number} can hold",
+            "an answer overflows or underflows it",
+            "Rescale the answers.",
+        )
+    return Problem(
+        sequences,
+        answers,
+        number,
+        dtype is None,
+        bool(options.get("positions", False)),
+        options.get("mapping", "auto"),
+        options.get("rank"),
+        options.get("readout", "auto"),
+        default,
+        seed,
+    )
+
+
+def _with_default(answers: Answers, default: Any) -> tuple[Answers, Array | None]:
+    """The default as a row of numbers; a class that no stored answer has is added to the classes."""
+    if isinstance(default, NoDefault):
+        return answers, None
+    form = answers.form
+    if form.classes is None:
+        try:
+            row = np.broadcast_to(np.asarray(default, np.float64), (form.width,)).copy()
+        except (TypeError, ValueError):
+            row = np.full(form.width, np.nan)
+        if not np.isfinite(row).all():
+            raise HypothesisError(
+                "memorize", "a finite default, like the answers", f"default={default!r:.60}", "Give a number."
+            )
+        return answers, row
+    known = {(type(name), name): i for i, name in enumerate(form.classes)}
+    try:
+        index = known.get((type(default), default), len(form.classes))
+    except TypeError:
+        raise HypothesisError(
+            "memorize", "a default that can be a class", f"default={default!r:.60} is not hashable", "Give a word."
+        ) from None
+    classes = form.classes if index < len(form.classes) else (*form.classes, default)
+    form = AnswerForm(form.scope, classes, form.components, form.ragged)
+    return Answers(answers.rows, form), np.array([float(index)])
+
+
+def _float32_holds(sequences: Sequences, answers: Answers, default: Array | None) -> bool:
+    """Whether tokens and answers are numbers of float32, so that a claim in float32 can be about them."""
+
+    def exact(values: Array) -> bool:
+        if values.dtype == np.float32:
+            return True
+        with np.errstate(over="ignore"):
+            return every(lambda x: x.astype(np.float32) == x, values)
+
+    small = float(np.abs(answers.rows).max()) < 2.0**100
+    tokens = not sequences.is_real or exact(sequences.tokens)
+    return tokens and small and exact(answers.rows) and (default is None or exact(default))

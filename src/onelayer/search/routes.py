@@ -1,0 +1,272 @@
+"""The search for contexts: mappings and ranks in order, random candidates of each, refusals that name the pair."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onelayer.contexts import averages, lattice, rank_one, shared_query, temperature
+from onelayer.contexts.head import ContextMap
+from onelayer.contexts.stream import RealStream, Stream
+from onelayer.errors import HypothesisError
+from onelayer.problems.consistency import Company, Place, refuse_contradictions
+from onelayer.readouts.fit import Fit, Task, fit
+from onelayer.search.options import ON_A_LINE, check_wishes
+from onelayer.search.problem import Problem
+
+Array = NDArray[Any]
+Step = Callable[[str], None]
+
+#: Candidates tried before a mapping of some rank is given up; a hopeless one is given up after three.
+MAX_ATTEMPTS, HOPELESS_AFTER, HOPELESS_MARGIN = 12, 3, 0.05
+#: Small data can afford to look for a wide margin: about this many attention rows are spent on it.
+ROWS_FOR_MARGIN = 1 << 17
+MAX_AUTO_RANK = 6
+LARGE_TABLE, VERY_LARGE_TABLE = 1 << 18, 1 << 21
+#: With a default, plateaus are no wider than rounding asks for: gaps that leave this margin need not be wider.
+ROOMY = 1.5
+#: Sequences of fewer components, all tokens counted, are not told from strangers by the cells of a lattice.
+FEWEST_COMPONENTS = 3
+#: Up to this many answers float32 tries the published head first; beyond, its ids are too close together.
+SMALL_FOR_FLOAT32 = 512
+
+
+@dataclass(frozen=True)
+class Route:
+    """A mapping of some rank, and why it is tried."""
+
+    mapping: str
+    rank: int
+    why: str
+
+
+@dataclass(frozen=True)
+class Found:
+    """The best candidate of a route: it separates the answers if its fit has a readout."""
+
+    route: Route
+    context_map: ContextMap
+    fit: Fit
+    attempts: int
+
+    @property
+    def bits_needed(self) -> float:
+        """log2(4 span/gap): bits that resolve a quarter of the smallest gap over the span of the ids."""
+        span = self.context_map.span
+        gap = min(self.fit.answer_gap, self.fit.gap)
+        return float(np.log2(span / gap) + 2) if 0 < gap < np.inf and span > 0 else 1.0
+
+
+def search(problem: Problem, on_step: Step | None = None) -> tuple[Problem, Found]:
+    """Try the routes in order; the first whose margin is safe, and the problem in the dtype that it took."""
+    check_wishes(problem)
+    try:
+        return problem, _search(problem, on_step)
+    except HypothesisError as error:
+        if not (problem.dtype_is_free and problem.dtype == np.float32) or error.statement in ("data", "memorize"):
+            raise
+    problem = replace(problem, dtype=np.dtype(np.float64))
+    return problem, _search(problem, on_step)
+
+
+def _search(problem: Problem, on_step: Step | None) -> Found:
+    stream = problem.stream
+    last: Found | None = None
+    for route in routes(problem):
+        if on_step is not None:
+            on_step(f"looking for contexts: {route.mapping}, rank {route.rank}, {problem.dtype}")
+        try:
+            last = _search_route(problem, stream, route, automatic=problem.mapping == "auto")
+        except HypothesisError as error:  # this mapping does not apply; another may
+            if problem.mapping != "auto" or error.statement != "lattice":
+                raise
+            continue
+        if last.fit.readout is not None and last.fit.margin >= 1:
+            return last
+    assert last is not None
+    raise _not_separated(problem, last)
+
+
+def routes(problem: Problem) -> Iterator[Route]:
+    """Which mappings and ranks to try, in order, each with its reason."""
+    mapping, rank, readout = problem.mapping, problem.rank, problem.readout
+    on_lattice = Route("lattice", _lattice_rank(problem) if rank is None else rank, "asked for")
+    if mapping == "lattice" or readout == "retrieval":
+        yield on_lattice
+        return
+    first = 2 if readout == "boxes" and rank is None else 1
+    only_one = readout in (*ON_A_LINE, "table") or problem.default is not None or mapping == "rank_one"
+    ranks = [rank] if rank is not None else [1] if only_one else list(range(first, MAX_AUTO_RANK + 1))
+    lattice_next = problem.dtype == np.float32 and mapping == "auto" and rank is None
+    lattice_next = lattice_next and readout in ("auto", "table")
+    if lattice_next and len(problem.answers.rows) > SMALL_FOR_FLOAT32:
+        yield replace(on_lattice, why="whole-number contexts: float32 tells any number of them apart")
+        lattice_next = False
+    elif lattice_next and _rejects_on_a_lattice(problem):
+        yield replace(on_lattice, why="whole-number contexts: of those, strangers rarely meet a stored one")
+        lattice_next = False
+    for s in ranks:
+        if mapping != "auto":
+            yield Route(mapping, s, "asked for")
+        elif problem.answers.form.scope == "sequence":
+            yield Route("shared_query", s, "one answer per sequence needs one context per sequence")
+        else:
+            yield Route("temperature", s, "the published architecture: one head, no biases, temperature searched")
+            yield Route("shared_query", s, "the bias-free head did not separate, so the query got a bias")
+        if lattice_next:
+            yield replace(on_lattice, why="one softmax coordinate is too coarse for float32: whole numbers")
+            lattice_next = False
+
+
+def _rejects_on_a_lattice(problem: Problem) -> bool:
+    """Whether there is a default, and a lattice tells strangers from stored inputs more surely than one coordinate.
+
+    Real tokens in one and the same cell have one code: with few components in all, a new token often meets it.
+    """
+    s = problem.sequences
+    return problem.default is not None and (not s.is_real or s.n * s.d >= FEWEST_COMPONENTS)
+
+
+def _lattice_rank(problem: Problem) -> int:
+    """A large table needs more coordinates to choose from, or some row is ambiguous along all of them."""
+    more = _tabular(problem) and len(problem.answers.rows) > VERY_LARGE_TABLE
+    return lattice.LARGER_RANK if more else lattice.DEFAULT_RANK
+
+
+def _tabular(problem: Problem) -> bool:
+    """Whether a lattice is most likely read off by a table."""
+    reals = problem.readout == "auto" and problem.answers.form.classes is None
+    return problem.readout == "table" or problem.default is not None or reals
+
+
+def _construct(problem: Problem, stream: Stream, route: Route, attempt: int) -> ContextMap:
+    if route.mapping == "rank_one":
+        return rank_one.context_map(problem.sequences, stream, problem.seed, attempt)
+    if route.mapping == "temperature":
+        return temperature.construct(problem.sequences, stream, route.rank, problem.seed, attempt)
+    common = (
+        problem.sequences,
+        stream,
+        route.rank,
+        problem.seed,
+        attempt,
+        problem.answers.form.scope == "sequence",
+    )
+    if route.mapping == "lattice":
+        return lattice.construct(*common, wide=_tabular(problem))
+    return {"shared_query": shared_query.construct, "averages": averages.construct}[route.mapping](*common)
+
+
+def _search_route(problem: Problem, stream: Stream, route: Route, automatic: bool) -> Found:
+    """Candidates of one route: enough of them to find a safe margin, more where the data is small."""
+    per_sequence = is_per_sequence(problem, route)
+    rows = problem.rows(per_sequence)
+    wanted, allowed = _attempts(problem, route)
+    best: Found | None = None
+    for attempt in range(allowed):
+        context_map = _construct(problem, stream, route, attempt)
+        task = Task(
+            rows,
+            problem.dtype,
+            context_map.radius,
+            context_map.exact_radius,
+            problem.readout,
+            problem.default,
+            problem.seed,
+        )
+        result = fit(context_map.coordinates, task, route.mapping == "lattice")
+        if attempt == 0 and result.suspects:
+            collision = _refuse(problem, result, rows, per_sequence)
+            if collision is not None and route.mapping == "temperature" and _both_zero(problem, stream, *collision):
+                if automatic:
+                    return Found(route, context_map, result, 1)
+                raise _zero_token(*collision)
+        better = best is None or (result.readout is not None, result.margin) > (
+            best.fit.readout is not None,
+            best.fit.margin,
+        )
+        if better:
+            best = Found(route, context_map, result, attempt + 1)
+        assert best is not None
+        best = replace(best, attempts=attempt + 1)
+        safe = best.fit.readout is not None and best.fit.margin >= 1
+        if safe and (attempt + 1 >= wanted or (problem.default is not None and best.fit.margin >= ROOMY)):
+            break
+        random_again = route.mapping not in ("averages", "lattice")
+        if random_again and not safe and attempt + 1 >= HOPELESS_AFTER and best.fit.margin < HOPELESS_MARGIN:
+            break
+    assert best is not None
+    return best
+
+
+def _attempts(problem: Problem, route: Route) -> tuple[int, int]:
+    """How many candidates to look at even if the first is safe, and how many at most."""
+    if route.mapping == "averages":  # each attempt has longer codes: the first that separates is the best
+        return 1, averages.attempts(problem.dtype)
+    if route.mapping == "lattice":  # what is too dense once is too dense again
+        return 1, lattice.ATTEMPTS if len(problem.answers.rows) <= LARGE_TABLE else 2
+    wanted = int(np.clip(ROWS_FOR_MARGIN // (problem.sequences.N * problem.sequences.n), 1, 32))
+    return wanted, max(MAX_ATTEMPTS, wanted)
+
+
+def is_per_sequence(problem: Problem, route: Route) -> bool:
+    """Whether the samples are sequences rather than tokens: when all tokens of a sequence share a context."""
+    return problem.answers.form.scope == "sequence" and route.mapping in ("shared_query", "averages", "lattice")
+
+
+def _refuse(problem: Problem, result: Fit, rows: Array, per_sequence: bool) -> tuple[Place, Place] | None:
+    """Raise if two samples are one context with two answers; the data is compared as the dtype sees it."""
+    exact = Company(problem.sequences, problem.positions, np.dtype(np.float64))
+    collision = refuse_contradictions(exact, result.suspects, rows, per_sequence, problem.show_answer(per_sequence))
+    if collision is not None and problem.dtype != np.float64:
+        rounded = Company(problem.sequences, problem.positions, problem.dtype)
+        a, b = collision
+        if rounded.key(a) == rounded.key(b):
+            raise HypothesisError(
+                "data",
+                f"sequences that {problem.dtype} can tell apart",
+                f"{a} and {b} have different answers and differ only by less than its resolution",
+                'Use dtype="float64".',
+            )
+    return collision
+
+
+def _both_zero(problem: Problem, stream: Stream, a: Place, b: Place) -> bool:
+    """Both tokens are zero where the head reads them, so that a bias-free head is blind there."""
+    if not isinstance(stream, RealStream) or problem.positions or a.k is None or b.k is None:
+        return False
+    return not (stream.tokens[a.i, a.k].any() or stream.tokens[b.i, b.k].any())
+
+
+def _zero_token(a: Place, b: Place) -> HypothesisError:
+    return HypothesisError(
+        "zero_token",
+        "tokens other than zero, or different means, since a bias-free head averages uniformly at zero",
+        f"{a} and {b} are zero, their sequences have the same mean, and their answers differ",
+        'Use mapping="shared_query" (a query bias) or positions=True.',
+    )
+
+
+def _not_separated(problem: Problem, found: Found) -> HypothesisError:
+    per_sequence = is_per_sequence(problem, found.route)
+    company = Company(problem.sequences, problem.positions, problem.dtype)
+    where = "two ids"
+    if found.fit.closest is not None:
+        a, b = (company.place(sample, per_sequence) for sample in found.fit.closest)
+        rows = problem.rows(per_sequence)
+        kind = "different" if (rows[found.fit.closest[0]] != rows[found.fit.closest[1]]).any() else "equal"
+        where = f"the nearest two, {a} and {b}, have {kind} answers and ids that"
+    remedy = "Round or rescale the data so that different sequences differ by more."
+    if problem.dtype == np.float32:
+        remedy = 'Use dtype="float64".'
+    return HypothesisError(
+        found.route.mapping,
+        f"contexts that {problem.dtype} can tell apart",
+        f"after {found.attempts} directions and temperatures {where} differ by {found.fit.nearest:.3g} where "
+        f"rounding may move an id by {found.context_map.radius:.3g}",
+        remedy,
+    )

@@ -1,9 +1,0 @@
-"""Functions to be approximated: named, written as a formula, built line by line, or given as Python."""
-
-from __future__ import annotations
-
-from onelayer.targets.program import Builder, Node, Program
-from onelayer.targets.target import Target, names, resolve
-from onelayer.targets.zoo import ZOO, Kind
-
-__all__ = ["ZOO", "Builder", "Kind", "Node", "Program", "Target", "names", "resolve"]
