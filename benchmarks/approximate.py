@@ -15,7 +15,7 @@ import sys
 import time
 from typing import Any
 
-from onelayer import Approximation, HypothesisError, approximate
+from onelayer import HypothesisError, Model, approximate
 from onelayer.compile.approximate import PLANS
 from onelayer.measure.worst_error import largest_error
 
@@ -63,12 +63,12 @@ def row(target: str, n: int, d: int, tolerance: float, construction: str) -> Row
         return found | {"kept": f"refused: {refusal}"}
     built, cpu = time.perf_counter() - start, time.process_time() - spent
     start = time.perf_counter()
-    measured, where = largest_error(model.errors, model.box, samples())
+    measured, where = largest_error(model.errors, model.interface.box, samples())
     return found | {
         "proved bound": model.error_bound,
         "measured": measured,
         "measured / bound": measured / model.error_bound,
-        "left out": model.left_out,
+        "left out": model.interface.left_out,
         "parameters": model.n_parameters,
         "cells": cells(model),
         "build and proof s": built,
@@ -78,12 +78,12 @@ def row(target: str, n: int, d: int, tolerance: float, construction: str) -> Row
     }
 
 
-def cells(model: Approximation) -> int:
+def cells(model: Model) -> int:
     """Of the whole box; 0 for a construction without cells."""
-    return int(str(model.ledger.get("levels", 0))) ** (model.target.n * model.target.d)
+    return int(model.ledger.get("levels", 0)) ** (model.target.n * model.target.d)
 
 
-def standing(model: Approximation, tolerance: float, measured: float, where: Any) -> str:
+def standing(model: Model, tolerance: float, measured: float, where: Any) -> str:
     if not model.proved:
         return "not proved"
     if measured > model.error_bound:

@@ -51,7 +51,7 @@ def measure(route: str, N: int, rng: np.random.Generator) -> dict[str, Any]:
     Y = rng.integers(0, CLASSES, (N, n))
     start = time.perf_counter()
     try:
-        model = memorize(X, Y, default=NOBODY, **ROUTES[route])
+        model = memorize(X, Y, default=NOBODY, certify=False, **ROUTES[route])
     except HypothesisError as error:
         return {"contexts": route, "N": N, "bound": f"not built: needs {error.needs}"}
     seconds = time.perf_counter() - start

@@ -20,6 +20,7 @@ import numpy as np
 from onelayer.certificates.functions import bound_of, prove
 from onelayer.compile.approximate import BUILDERS
 from onelayer.compile.cost import Built, Request
+from onelayer.interfaces import Answers
 from onelayer.ledger import Ledger
 from onelayer.measure.worst_error import largest_error
 from onelayer.model import Model
@@ -74,10 +75,10 @@ def request(target: Target, tolerance: float) -> Request:
 
 
 def errors_of(built: Built, target: Target) -> Any:
-    memory = Memory(built.transformer, Ledger(built.constants), built.form)
+    model = Model(built.transformer, Answers(form=built.form), Ledger(built.constants))
 
     def errors(X: Any) -> Any:
-        away = memory.predict(X).astype(np.float64) - target.evaluate(np.asarray(X, np.float64))
+        away = model.predict(X).astype(np.float64) - target.evaluate(np.asarray(X, np.float64))
         return np.abs(away).reshape(len(X), -1).max(axis=1)
 
     return errors

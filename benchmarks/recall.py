@@ -44,7 +44,7 @@ def cases(N: int, rng: np.random.Generator) -> Iterator[tuple[str, Any, Any, dic
 
 def measure(name: str, X: Any, Y: Any, options: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
     start = time.perf_counter()
-    model = memorize(X, Y, **options)
+    model = memorize(X, Y, certify=False, **options)
     seconds = time.perf_counter() - start
     lengths = options.get("lengths")
     inside = slice(None) if lengths is None else np.arange(n) < lengths[:, None]

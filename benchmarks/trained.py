@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.throughput import one_core
-from onelayer import Approximation, approximate
+from onelayer import Model, approximate
 from onelayer.measure.worst_error import Box, largest_error
 from onelayer.problems.targets import Target
 
@@ -164,7 +164,7 @@ def mean_error(errors: Callable[[Any], Any], target: Target, samples: int) -> fl
     return float(np.mean([errors(part).mean() for part in np.array_split(X, max(1, samples // 20_000))]))
 
 
-def constructed(name: str, construction: str) -> tuple[Approximation, Row]:
+def constructed(name: str, construction: str) -> tuple[Model, Row]:
     start = time.process_time()
     model = approximate(name, n=N, tolerance=TOLERANCE, construction=construction)  # type: ignore[arg-type]
     seconds = time.process_time() - start
@@ -175,15 +175,15 @@ def constructed(name: str, construction: str) -> tuple[Approximation, Row]:
         "CPU s": seconds,
         "steps": 0,
         "rate": "",
-        "largest error": largest_error(model.errors, model.box, SAMPLES)[0],
+        "largest error": largest_error(model.errors, model.interface.box, SAMPLES)[0],
         "mean error": mean_error(model.errors, model.target, SAMPLES // 5),
         "proved": model.error_bound if model.proved else "no",
         "samples": SAMPLES,
-        "left out": model.left_out,
+        "left out": model.interface.left_out,
     }
 
 
-def trained(name: str, model: Approximation) -> list[Row]:
+def trained(name: str, model: Model) -> list[Row]:
     target, rows = model.target, []
     box = Box(target.n, target.d, 0.0, 1.0, np.dtype(np.float32), np.empty(0))
     for network, make in NETWORKS.items():

@@ -139,7 +139,7 @@ def compiled(X: Any, Y: Any, dtype: str, repeats: int = 5) -> dict[str, Any]:
     times = []
     for _ in range(repeats):
         start = time.perf_counter()
-        model = memorize(X, Y, dtype=dtype)
+        model = memorize(X, Y, dtype=dtype, certify=False)
         times.append(time.perf_counter() - start)
     right = int((model.predict(X, path="dense") == Y).sum())
     return row(Y.size, f"onelayer, {dtype}", min(times), right, model.n_parameters, np.dtype(dtype).itemsize)

@@ -133,7 +133,7 @@ class Model:
         """
         if isinstance(self.interface, Function):
             needs, found = "stored answers to certify", "the proof about a function is made when it is built"
-            raise HypothesisError("data", needs, found, "Use `approximate`, which makes it.")
+            raise HypothesisError("data", needs, found, self.interface.proved_by)
         if isinstance(self.interface, NextToken) and Y is None:
             tensors = of_text(self.interface, X)
         else:
@@ -148,13 +148,13 @@ class Model:
         """Have the checker decide every claim again; ``data`` and ``require`` as in `onelayer_checker.check`."""
         if self.certificate is None:
             needs, found = "a certificate to verify", "nothing was proved of this model"
-            raise HypothesisError("data", needs, found, "Make one: model = model.certify(X, Y).")
+            raise HypothesisError("data", needs, found, self.interface.proved_by)
         return check(bundle.files(self), data=data, require=list(require))
 
     def explain(self) -> str:
         """What is claimed, in words: whose answers, in which arithmetic, for which data; and what is not."""
         if self.certificate is None:
-            return f"This model {self.interface.says}. Nothing is proved of it: `certify` does that."
+            return f"This model {self.interface.says}. It has no certificate. {self.interface.proved_by}"
         return explain_files(bundle.files(self))
 
     def plot(self) -> Any:
@@ -167,7 +167,8 @@ class Model:
 
     # What some interfaces bring --------------------------------------------------------------------------------
 
-    def _as(self, kind: type[Kind], what: str) -> Kind:
+    def interface_as(self, kind: type[Kind], what: str) -> Kind:
+        """The interface, if it is of this kind; else an error that says which models have ``what``."""
         if isinstance(self.interface, kind):
             return self.interface
         found = f"this model {self.interface.says}"
@@ -186,22 +187,22 @@ class Model:
     @property
     def target(self) -> Target:
         """The function that the model stands for."""
-        return self._as(Function, "target").target
+        return self.interface_as(Function, "target").target
 
     @property
     def error_bound(self) -> float:
         """Proved, on every input of the box but for the share `interface.left_out`; infinite if nothing is."""
-        return self._as(Function, "error_bound").error_bound
+        return self.interface_as(Function, "error_bound").error_bound
 
     @property
     def measured_error(self) -> float:
         """The largest error that was found by trying to break the bound."""
-        return self._as(Function, "measured_error").measured_error
+        return self.interface_as(Function, "measured_error").measured_error
 
     @property
     def budget(self) -> Ledger:
         """Where the error comes from; the entries add up to the bound."""
-        return self._as(Function, "budget").budget
+        return self.interface_as(Function, "budget").budget
 
     def errors(self, X: Any) -> Array:
         """|model - target| at sequences [B, n, d], in the largest component, [B]."""
@@ -212,20 +213,20 @@ class Model:
     @cached_property
     def windows(self) -> WindowModel:
         """The evaluator of a model of a text, whose answers are those of the network."""
-        found = find_windows(self.transformer)
-        if found is None or found.context != self._as(NextToken, "windows").context:
+        text, found = self.interface_as(NextToken, "windows"), find_windows(self.transformer)
+        if found is None or found.context != text.context:
             needs, other = "a model that memorize_text made", "its layers are others"
             raise HypothesisError("text", needs, other, "Give a model of memorize_text.")
         return found
 
     def next_distribution(self, prompt: Prompt) -> Array:
         """Probabilities [V] of the next token after the last tokens of a prompt, as the network gives them."""
-        window = self._as(NextToken, "next_distribution").window(prompt)
+        window = self.interface_as(NextToken, "next_distribution").window(prompt)
         return np.asarray(self.windows.distributions[self.windows.next_class(window)])
 
     def stream(self, prompt: Prompt, length: int, *, sampled: bool = False, seed: int = 0) -> Iterator[bytes]:
         """What follows the prompt, token by token."""
-        text = self._as(NextToken, "stream")
+        text = self.interface_as(NextToken, "stream")
         return map(text.tokens.piece, text.follow(self.windows, prompt, length, sampled, seed))
 
     def generate(self, prompt: Prompt, length: int, *, sampled: bool = False, seed: int = 0) -> bytes:
@@ -234,7 +235,7 @@ class Model:
         A prompt of at least ``context`` tokens that is a passage of the text is continued as the text goes on; a
         shorter one is read as the beginning of the text.
         """
-        self._as(NextToken, "generate")
+        self.interface_as(NextToken, "generate")
         return b"".join(self.stream(prompt, length, sampled=sampled, seed=seed))
 
 

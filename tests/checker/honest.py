@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from attacks.bundle import Bundle, read
-from onelayer import approximate, save
+from onelayer import approximate
 from onelayer_checker import functions as ring
 from onelayer_checker.core.claims import KINDS, Claim
 from onelayer_checker.core.files import Malformed
@@ -45,7 +45,7 @@ def bundle(name: str) -> Bundle:
         target, n=2, d=d, tolerance=tolerance, construction=construction, dtype=dtype, low=-0.5, high=0.7
     )
     with tempfile.TemporaryDirectory() as folder:
-        return read(save(Path(folder) / "bundle", model, certificate=certify(model, )))
+        return read(model.save(Path(folder) / "bundle"))
 
 
 def judged(b: Bundle) -> list[str]:

@@ -11,8 +11,8 @@ import pytest
 
 from attacks.hostile import UGLY, honest, hostile_folders
 from onelayer import memorize, save
-from onelayer.measure.report import escape
 from onelayer.errors import HypothesisError, visible
+from onelayer.measure.report import escape
 
 FOLDERS = {folder.name: folder for folder in hostile_folders()}
 MAIN = "from onelayer.cli import main; main()"

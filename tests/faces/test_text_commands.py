@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from onelayer import load_text
+from onelayer import load
 from onelayer.compile.text import python_reference
 
 TEXT = python_reference().encode()[20_000:24_000]
@@ -86,10 +86,10 @@ def test_byte_pairs(folder, tmp_path) -> None:
     asked = ("memorize-text", folder / "passage.txt", "--out", tmp_path / "m", "--context", 16)
     run(*asked, "--tokenizer", "bpe", "--vocabulary-size", 280)
     model = load(tmp_path / "m")
-    assert model.tokens.size == 280
-    (tmp_path / "prompt").write_bytes(model.decode(model.encode(TEXT)[:12]))
+    assert model.interface.tokens.size == 280
+    (tmp_path / "prompt").write_bytes(model.interface.decode(model.interface.encode(TEXT)[:12]))
     said = run("recite", tmp_path / "m", "--prompt-file", tmp_path / "prompt", "--length", 5).stdout
-    assert said == model.decode(model.encode(TEXT)[12:17])
+    assert said == model.interface.decode(model.interface.encode(TEXT)[12:17])
     assert b"Use --tokenizer bpe" in run(*asked, "--overwrite", "--vocabulary-size", 280, ok=2).stderr
 
 

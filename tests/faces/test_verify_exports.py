@@ -140,7 +140,7 @@ def function(request, tmp_path_factory):
     """The same for models of functions, some with several heads."""
     folder = tmp_path_factory.mktemp("function")
     model = approximate(**FUNCTIONS[request.param], n=2, tolerance=0.1)
-    save(folder / "bundle", model, certificate=certify(model, ))
+    model.save(folder / "bundle")
     to_onnx(model, folder / "m.onnx")
     torch.save(to_torch(model).state_dict(), folder / "m.pt")
     return folder, model
@@ -148,7 +148,7 @@ def function(request, tmp_path_factory):
 
 def test_exports_of_functions_are_the_certified_model(function, tmp_path) -> None:
     folder, model = function
-    assert len(model.transformer.attention.W_Q) == (2 if model.construction == "positional" else 1)
+    assert len(model.transformer.attention.W_Q) == (2 if model.interface.construction == "positional" else 1)
     everything = ("--onnx", folder / "m.onnx", "--torch", folder / "m.pt", "--replay", "numpy,torch,onnx")
     assert run("verify", folder / "bundle", *everything).stdout.splitlines()[-1] == "VERIFIED"
     m = onnx.load(folder / "m.onnx")
@@ -161,7 +161,7 @@ def test_a_replay_refutes_a_bound_that_is_too_small(function, tmp_path) -> None:
     """A claim that nobody proved: the model stays, the bound shrinks. A target that nobody can evaluate has its
     stored values, which are met."""
     _, model = function
-    claims = [claim | {"bound": (model.measured_error / 64).hex()} for claim in model.certify().claims]
-    save(tmp_path / "forged", model, certificate=replace(model.certify(), claims=tuple(claims)))
+    claims = [claim | {"bound": (model.measured_error / 64).hex()} for claim in model.certificate.claims]
+    save(tmp_path / "forged", model, certificate=replace(model.certificate, claims=tuple(claims)))
     said = replay(tmp_path / "forged", ("numpy", "torch", "onnx"))
-    assert [" is off by " in why for why in said.values()] == [not model.assumes] * 3
+    assert [" is off by " in why for why in said.values()] == [not model.interface.assumes] * 3

@@ -12,12 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import onelayer
-from onelayer import approximation
+from onelayer.compile import approximate as compiler
 from onelayer.compile.approximate import BUILDERS, PLANS
 from onelayer.compile.cost import Request, enough_levels
 from onelayer.functions.grid import Grid
 from onelayer.functions.positional import Lattice, at_vertices, construct, interpolate
+from onelayer.interfaces import Answers
 from onelayer.ledger import Ledger
+from onelayer.measure.worst_error import largest_error
 from onelayer.problems.targets import resolve
 
 CASES = [
@@ -42,22 +44,22 @@ def test_the_bound_is_proved_and_holds(
         target, n=n, d=d, tolerance=tolerance, construction=construction, low=-0.5, high=0.7
     )
     assert model.proved
-    assert not model.assumes
+    assert not model.interface.assumes
     assert model.error_bound <= tolerance
-    assert 0.0 < model.measure(20_000, seed=3) <= model.error_bound
+    assert 0.0 < largest_error(model.errors, model.interface.box, 20_000, seed=3)[0] <= model.error_bound
     ramps = {"quantise": 0.01, "published": 0.1, "positional": 0.0}  # and two tokens in one cell, if published
-    assert model.left_out <= ramps[construction]
-    assert sum(float(str(line.value)) for line in model.budget.lines) == pytest.approx(model.error_bound)
-    dense = model.predict(model.box.draw(np.random.default_rng(0), 200), path="dense")
-    found = model.predict(model.box.draw(np.random.default_rng(0), 200))
+    assert model.interface.left_out <= ramps[construction]
+    assert sum(line.value for line in model.budget.lines) == pytest.approx(model.error_bound)
+    dense = model.predict(model.interface.box.draw(np.random.default_rng(0), 200), path="dense")
+    found = model.predict(model.interface.box.draw(np.random.default_rng(0), 200))
     np.testing.assert_allclose(dense, found, atol=1e-5)
-    onelayer.save(tmp_path / "model", model, certificate=onelayer.certify(model, ))
+    model.save(tmp_path / "model")
     ran = subprocess.run(
         [sys.executable, "-I", "-m", "onelayer_checker", str(tmp_path / "model")], capture_output=True, text=True
     )
     assert ran.stdout.strip().endswith("VERIFIED"), ran.stdout + ran.stderr
     again = onelayer.load(tmp_path / "model")
-    X = model.box.draw(np.random.default_rng(1), 50)
+    X = model.interface.box.draw(np.random.default_rng(1), 50)
     assert np.array_equal(again.predict(X), model.predict(X))
 
 
@@ -76,7 +78,9 @@ def test_permuting_sixty_four_tokens_permutes_the_answers_to_the_bit() -> None:
     order = rng.permutation(64)
     for path in ("dense", "auto"):
         assert np.array_equal(model.predict(X, path=path)[:, order], model.predict(X[:, order], path=path))
-    assert "equivariant" in model.assumes  # too many orders to look at: the certificate assumes the symmetry
+    assert (
+        "equivariant" in model.interface.assumes
+    )  # too many orders to look at: the certificate assumes the symmetry
 
 
 def test_a_function_with_a_lipschitz_constant_is_proved_under_that_assumption() -> None:
@@ -85,7 +89,7 @@ def test_a_function_with_a_lipschitz_constant_is_proved_under_that_assumption() 
 
     model = onelayer.approximate(wave, n=2, tolerance=0.1, kind="invariant", lipschitz=3.0)
     assert model.proved
-    assert model.assumes == "the target is 3-Lipschitz and invariant"
+    assert model.interface.assumes == "the target is 3-Lipschitz and invariant"
     assert model.certificate is not None
     assert all("3-Lipschitz" in verdict for verdict in model.certificate.verdicts)
     unknown = onelayer.approximate(wave, n=2, tolerance=0.1, kind="invariant")
@@ -93,13 +97,18 @@ def test_a_function_with_a_lipschitz_constant_is_proved_under_that_assumption() 
     assert unknown.error_bound == np.inf
     assert 0 < unknown.measured_error <= 0.1
     assert "not proved" in repr(unknown)
-    with pytest.raises(onelayer.HypothesisError, match="only measured"):
-        unknown.certify()
+    assert "Lipschitz constant" in unknown.explain()
+    with pytest.raises(onelayer.HypothesisError, match=r"nothing was proved.*Lipschitz constant"):
+        unknown.verify()
+    X = unknown.interface.box.draw(np.random.default_rng(0), 3)
+    for known in (model, unknown):
+        with pytest.raises(onelayer.HypothesisError, match=r"made when it is built.*Lipschitz constant"):
+            known.certify(X, wave(X))
 
 
 def test_auto_takes_the_smallest_with_a_proof_and_says_what_the_others_cost() -> None:
     model = onelayer.approximate("standardise", n=2, tolerance=0.05)
-    assert model.construction == "continuous"
+    assert model.interface.construction == "continuous"
     assert model.error_bound <= 0.05
     for name in ("quantise", "positional"):
         other = onelayer.approximate("standardise", n=2, tolerance=0.05, construction=name)
@@ -112,33 +121,33 @@ def test_auto_takes_the_smallest_with_a_proof_and_says_what_the_others_cost() ->
 def test_auto_fits_nothing_where_cells_are_fewer_or_a_proof_takes_long() -> None:
     for target, n in (("max", 2), ("standardise", 3), ("reversal", 2)):
         model = onelayer.approximate(target, n=n, tolerance=0.2)
-        assert {plan.construction for plan in model.compared} == {"quantise", "positional"}, target
+        assert {plan.construction for plan in model.interface.compared} == {"quantise", "positional"}, target
 
 
 def test_auto_goes_on_when_one_construction_refuses(monkeypatch) -> None:
     def refuse(_: Request) -> None:
         raise onelayer.HypothesisError("quantise", "patience", "none", "Wait.")
 
-    monkeypatch.setitem(approximation.PLANS, "quantise", refuse)
-    assert onelayer.approximate("max", n=2, tolerance=0.1).construction == "positional"
-    monkeypatch.setitem(approximation.PLANS, "positional", refuse)
+    monkeypatch.setitem(compiler.PLANS, "quantise", refuse)
+    assert onelayer.approximate("max", n=2, tolerance=0.1).interface.construction == "positional"
+    monkeypatch.setitem(compiler.PLANS, "positional", refuse)
     with pytest.raises(onelayer.HypothesisError, match="patience"):
         onelayer.approximate("max", n=2, tolerance=0.1)
 
 
 def test_auto_takes_the_next_plan_when_the_first_cannot_be_proved(monkeypatch) -> None:
     """Claims of the fit are withheld from the checker, as if it had found no proof of them."""
-    asked = approximation.prove
+    asked = compiler.prove
 
     def prove(transformer, tensors, entries, *rest):
         averages = transformer.attention.heads > 2
         return None if averages else asked(transformer, tensors, entries, *rest)
 
-    monkeypatch.setattr(approximation, "prove", prove)
-    monkeypatch.setattr(approximation, "REPAIRS", 1)
+    monkeypatch.setattr(compiler, "prove", prove)
+    monkeypatch.setattr(compiler, "REPAIRS", 1)
     model = onelayer.approximate("standardise", n=2, tolerance=0.05)
-    assert [plan.construction for plan in model.compared][:2] == ["continuous", "positional"]
-    assert model.construction == "positional"
+    assert [plan.construction for plan in model.interface.compared][:2] == ["continuous", "positional"]
+    assert model.interface.construction == "positional"
     assert model.proved
 
 
@@ -198,9 +207,9 @@ def test_hats_interpolate(levels: int, m: int, seed: int) -> None:
 
     made = construct(wave, lattice, "ordered", "token", 1)
     X = rng.uniform(low, high, (50, m, 1))
-    memory = onelayer.Memory(made.transformer, Ledger(()), made.form)
+    model = onelayer.Model(made.transformer, Answers(form=made.form), Ledger(()))
     wanted = interpolate(at_vertices(wave, lattice)[:, :, 0], lattice, X)
-    np.testing.assert_allclose(memory.predict(X, path="dense")[..., 0], wanted, atol=1e-9, rtol=1e-9)
+    np.testing.assert_allclose(model.predict(X, path="dense")[..., 0], wanted, atol=1e-9, rtol=1e-9)
 
 
 def test_levels_are_searched_from_below() -> None:

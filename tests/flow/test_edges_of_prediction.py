@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onelayer import HypothesisError, approximate, load, memorize, save
+from onelayer.measure.recall import recall
 from onelayer.network import Attention, Transformer
 from onelayer.network.forward import forward
 from onelayer.network.range import safe_sizes, watched
-from onelayer.measure.recall import recall
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((80, 3, 2)).astype(np.float32)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections import Counter, defaultdict
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from math import gcd
 
 import numpy as np
@@ -16,19 +16,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import onelayer
-from onelayer import HypothesisError, Model, casting, load, load_text, memorize, memorize_text, save
+from onelayer import HypothesisError, Model, load, memorize
+from onelayer.compile import next_token as construction
 from onelayer.compile.text import python_reference
-from onelayer.constructions import text as construction
 from onelayer.gadgets.windows import find_windows
+from onelayer.interfaces import NextToken
+from onelayer.measure import survival
+from onelayer.measure.recall import recall, recall_text
 from onelayer.network.forward import forward
 from onelayer.problems import windows as data_windows
 from onelayer.problems.answers import AnswerForm, read_answers
 from onelayer.problems.sequences import read_sequences
 from onelayer.problems.tokens import LETTERS, PairTokens, from_ranges, ranges
-from onelayer.measure.recall import recall
 
 PASSAGE = python_reference().encode()[20_000:26_000]
 CONTEXTS = (3, 11, 32)
+#: What is tested here is the model; proofs have tests of their own.
+memorize_text = partial(onelayer.memorize_text, certify=False)
 
 
 @cache
@@ -131,7 +135,7 @@ def test_wrong_windows_are_seen() -> None:
     assert 0 < right.certain - right.certain_right <= 34  # the change, and the windows that hold it
     assert right.first_wrong == "the window before token 3000"
     entries = tuple(table + (i == 0) for i, table in enumerate(m.windows.entries))
-    broken = Model(m, m.tokens)
+    broken = replace(m)
     broken.__dict__["windows"] = replace(m.windows, entries=entries)
     assert recall_text(broken, PASSAGE).certain_right == 0
 
@@ -213,16 +217,16 @@ def test_exports_give_the_same_probabilities(tmp_path) -> None:
 
 def test_saved_and_read_again(tmp_path) -> None:
     for m in (model(32), pairs()):
-        save(tmp_path / "model", m)
+        m.save(tmp_path / "model")
         again = load(tmp_path / "model")
-        assert again.tokens == m.tokens
-        assert again.ledger == m.ledger
-        assert again.form == m.form
+        assert again == m
+        assert again.interface.tokens == m.interface.tokens
+        assert again.interface.alphabet == m.interface.alphabet == tuple(np.unique(m.interface.encode(PASSAGE)))
         assert again.transformer.attention.causal
         assert recall_text(again, PASSAGE) == recall_text(m, PASSAGE)
         assert again.generate(PASSAGE[:100], 50) == m.generate(PASSAGE[:100], 50)
         assert repr(again) == repr(m)
-    assert "at the last token" in repr(load(tmp_path / "model"))
+    assert "next token, context 8" in repr(load(tmp_path / "model"))
 
 
 def test_same_seed_same_weights() -> None:
@@ -235,12 +239,13 @@ def test_same_seed_same_weights() -> None:
 
 def test_byte_pairs() -> None:
     m = pairs()
-    ids = m.encode(PASSAGE)
-    assert m.decode(ids) == PASSAGE
+    text = m.interface
+    ids = text.encode(PASSAGE)
+    assert text.decode(ids) == PASSAGE
     assert len(ids) < 0.8 * len(PASSAGE)
-    assert m.tokens.size == 300 == m.form.width
-    assert len(m.tokens.words) == len(set(m.tokens.words))
-    assert m.decode(m.encode("naïve ☃\x00")) == "naïve ☃\x00".encode()
+    assert text.tokens.size == 300 == m.form.width
+    assert len(text.tokens.words) == len(set(text.tokens.words))
+    assert text.decode(text.encode("naïve ☃\x00")) == "naïve ☃\x00".encode()
     found = counted(ids, 8, 300)
     windows, wanted = arrays(found, 300)
     assert (look_up(m, windows) == wanted).all()
@@ -249,9 +254,11 @@ def test_byte_pairs() -> None:
     begin = max(start, 8)
     wanted_ids = ids[begin : start + length]
     assert len(wanted_ids) > 50
-    assert list(m.stream_ids(ids[:begin], len(wanted_ids))) == wanted_ids.tolist()
-    assert m.generate(ids[begin - 8 : begin], len(wanted_ids)) == m.decode(wanted_ids)
-    assert memorize_text("abc abd abe", 2, tokenizer="bpe").tokens.size < 270  # no more pairs than there are
+    assert list(text.follow(m.windows, ids[:begin], len(wanted_ids), False, 0)) == wanted_ids.tolist()
+    assert m.generate(ids[begin - 8 : begin], len(wanted_ids)) == text.decode(wanted_ids)
+    assert (
+        memorize_text("abc abd abe", 2, tokenizer="bpe").interface.tokens.size < 270
+    )  # no more pairs than there are
 
 
 def test_a_word_merged_in_two_ways_is_one_token() -> None:
@@ -360,15 +367,25 @@ def test_hashes_that_collide_are_drawn_again(monkeypatch) -> None:
 
 
 def test_other_models_are_no_texts() -> None:
-    with pytest.raises(HypothesisError, match="made"):
-        Model.of(memorize([["a", "b"]], [[1, 2]]))
-    memory = model(3)
-    with pytest.raises(HypothesisError, match="its tokenizer"):
-        Model.of(replace(memory, form=replace(memory.form, components=3)))
-    uncausal = replace(memory.transformer, attention=replace(memory.transformer.attention, causal=False))
+    answers = memorize([["a", "b"]], [[1, 2]], certify=False)
+    for ask in (
+        lambda: answers.generate("a", 1),
+        lambda: answers.stream("a", 1),
+        lambda: answers.next_distribution("a"),
+        lambda: answers.windows,
+        lambda: recall_text(answers, "a"),
+    ):
+        with pytest.raises(HypothesisError, match=r"a model that continues a text.*this model answers from stored"):
+            ask()
+    text = model(3)
+    entry, narrow = text.interface.to_json(), replace(text.form, components=3)
+    with pytest.raises(ValueError, match="the model has 3 tokens and its tokenizer 256"):
+        NextToken.from_json(entry, narrow, text.interface.vocabulary)
+    uncausal = replace(text.transformer, attention=replace(text.transformer.attention, causal=False))
     assert find_windows(uncausal) is None
-    with pytest.raises(HypothesisError, match="its layers"):
-        _ = Model.of(replace(memory, transformer=uncausal)).windows
+    for other in (replace(text, transformer=uncausal), replace(text, interface=replace(text.interface, context=4))):
+        with pytest.raises(HypothesisError, match="its layers"):
+            _ = other.windows
 
 
 def test_answers_at_the_last_token(monkeypatch) -> None:
@@ -382,8 +399,8 @@ def test_answers_at_the_last_token(monkeypatch) -> None:
     memory = model(3)
     windows, wanted = arrays(counted(PASSAGE, 3, 256), 256)
     asked = []
-    monkeypatch.setattr(casting, "half_outputs", lambda *given: asked.append(given[4:]) or wanted[:50])
-    assert casting.cast(memory, "bfloat16", windows[:50], wanted[:50].astype(np.float64)).asked == 50
+    monkeypatch.setattr(survival, "half_outputs", lambda *given: asked.append(given[4:]) or wanted[:50])
+    assert survival.cast(memory, "bfloat16", windows[:50], wanted[:50].astype(np.float64)).asked == 50
     (at,) = asked
     assert at[0].tolist() == list(range(50))
     assert (at[1] == 2).all()
@@ -407,7 +424,7 @@ def test_the_language_reference_by_heart() -> None:
     assert right.perfect
     assert right.certain > 300_000
     certain = np.ones(len(text), bool)
-    windows = data_windows.read_windows(m.encode(text), 128, 256)
+    windows = data_windows.read_windows(m.interface.encode(text), 128, 256)
     certain[windows.ambiguous[windows.group]] = False
     edges = np.flatnonzero(~certain)
     start = int(edges[np.argmax(np.diff(edges))]) + 200  # inside the longest stretch without a choice

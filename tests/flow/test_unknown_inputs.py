@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onelayer import memorize
-from onelayer.certificates.certificate import certify
+from onelayer import certify, memorize
 from onelayer.measure.recall import recall
 
 RANK_ONE = {"mapping": "temperature", "rank": 1}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from onelayer.compile.cost import Plan, counted
+from onelayer.interfaces.plan import Plan, counted
 from onelayer.lab.functions import fitted
 from onelayer.lab.statistics import Factor, Interval
 from onelayer.problems.targets import resolve

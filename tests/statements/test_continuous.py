@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import onelayer
-from onelayer.compile.approximate import smooth
+from onelayer.compile import continuous as compiler
 from onelayer.compile.cost import Request
 from onelayer.errors import HypothesisError
 from onelayer.functions import continuous
@@ -35,9 +35,9 @@ def request(name: str, n: int, d: int, low: float, high: float, tolerance: float
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_error_and_symmetry(name: str, n: int, d: int, tolerance: float, dtype: str) -> None:
     asked = request(name, n, d, 0.0, 1.0, tolerance, dtype)
-    plan = smooth.plan(asked)
+    plan = compiler.plan(asked)
     assert plan.reachable
-    built = smooth.build(asked, plan.levels)
+    built = compiler.build(asked, plan.levels)
     model = built.transformer
     assert model.dtype == dtype
     assert model.n_parameters == plan.parameters
@@ -58,8 +58,8 @@ def test_the_cubic_is_met_better_than_any_narrow_layer_can() -> None:
     asked = request(CUBIC, 2, 1, -1.0, 1.0, 0.1)
     X = np.random.default_rng(6).uniform(-1, 1, (20_000, 2, 1))
     np.testing.assert_allclose(asked.target.evaluate(X)[:2], [narrow_stream.target(x) for x in X[:2]], atol=1e-12)
-    plan = smooth.plan(asked)
-    model = smooth.build(asked, plan.levels).transformer
+    plan = compiler.plan(asked)
+    model = compiler.build(asked, plan.levels).transformer
     assert np.abs(forward(model, X) - asked.target.evaluate(X)).max() < 0.8 * float(narrow_stream.ERROR_LOWER)
 
 
@@ -67,26 +67,26 @@ def test_order_is_refused_by_name() -> None:
     asked = request("x1 - 2 * x2", 2, 1, 0.0, 1.0, 0.1)
     assert asked.target.kind == "ordered"
     with pytest.raises(HypothesisError, match=r"\[continuous\].*depends on their order"):
-        smooth.plan(asked)
+        compiler.plan(asked)
     with pytest.raises(HypothesisError, match="depends on their order"):
-        smooth.build(asked, 16)
+        compiler.build(asked, 16)
 
 
 def test_out_of_reach_is_said_without_all_the_work() -> None:
     said: list[str] = []
-    plan = smooth.plan(replace(request("standardise", 2, 1, 0.0, 1.0, 1e-7), say=said.append))
+    plan = compiler.plan(replace(request("standardise", 2, 1, 0.0, 1.0, 1e-7), say=said.append))
     assert not plan.reachable
-    assert [line for line in said if "fitting" in line] == [f"fitting {smooth.FEWEST} units"]
-    assert plan.levels > smooth.MOST_UNITS  # what it would take
+    assert [line for line in said if "fitting" in line] == [f"fitting {compiler.FEWEST} units"]
+    assert plan.levels > compiler.MOST_UNITS  # what it would take
     assert plan.error > 1e-7
     assert "units" in str(plan)
 
 
 def test_what_can_be_proved() -> None:
-    assert smooth.plan(request("mean", 3, 1, 0.0, 1.0, 0.1)).provable
+    assert compiler.plan(request("mean", 3, 1, 0.0, 1.0, 0.1)).provable
     asked = request("mean", 2, 2, 0.0, 1.0, 0.1)
-    assert not smooth.plan(asked).provable
-    assert smooth.build(asked, 16).entries == ()
+    assert not compiler.plan(asked).provable
+    assert compiler.build(asked, 16).entries == ()
 
 
 def test_far_boxes_and_seeds() -> None:
@@ -135,8 +135,8 @@ def test_the_cubic_is_proved_where_no_narrow_layer_can_be(tmp_path) -> None:
     )
     assert model.proved
     assert model.measured_error <= model.error_bound <= 0.12 < float(narrow_stream.ERROR_LOWER)
-    assert [c["type"] for c in model.certify().claims] == ["sup_error_everywhere"] * 2
-    assert model.left_out == 0
-    onelayer.save(tmp_path / "cubic", model, certificate=onelayer.certify(model, ))
+    assert [c["type"] for c in model.certificate.claims] == ["sup_error_everywhere"] * 2
+    assert model.interface.left_out == 0
+    model.save(tmp_path / "cubic")
     ran = subprocess.run([sys.executable, "-m", "onelayer_checker", str(tmp_path / "cubic")], capture_output=True)
     assert ran.stdout.decode().splitlines()[-1] == "VERIFIED"

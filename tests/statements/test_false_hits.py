@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import beta
 
 from onelayer.network.forward import apply_stack
-from onelayer.problems import strangers
+from onelayer.problems import unknown_inputs as strangers
 from onelayer.problems.sequences import read_sequences
 from onelayer.readouts import table
 from onelayer.readouts.false_hits import bound, upper_limit

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from onelayer.gadgets import line
 from onelayer.gadgets.line import Cells
-from onelayer.network import line
 
 
 def units(ends: np.ndarray, steepness: np.ndarray, dtype: str) -> tuple[np.ndarray, np.ndarray]:

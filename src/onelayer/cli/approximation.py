@@ -87,14 +87,9 @@ def approximate(
         raise typer.Exit(1)
 
 
-def function_of(model: Model) -> Function:
-    assert isinstance(model.interface, Function)
-    return model.interface
-
-
 def measured_with(model: Model, samples: int, seed: int) -> Model:
     """The model with the largest error that was found among so many inputs."""
-    function = function_of(model)
+    function = model.interface_as(Function, "approximate")
     found, _ = largest_error(model.errors, function.box, samples, seed)
     return replace(model, interface=replace(function, measured_error=found, samples=samples))
 
@@ -112,7 +107,7 @@ def where_it_is(model: Model, out_dir: Path | None) -> None:
 
 
 def described(model: Model, out_dir: Path | None, seconds: float) -> dict[str, Any]:
-    t, function = model.target, function_of(model)
+    t, function = model.target, model.interface_as(Function, "approximate")
     return {
         "model": None if out_dir is None else str(out_dir),
         "target": {"name": t.name, "kind": t.kind, "says": t.says, "n": t.n, "d": t.d, "outputs": t.components},

@@ -31,8 +31,7 @@ def show(console: Console, model: Model, seconds: float) -> None:
 
 
 def of(model: Model) -> Function:
-    assert isinstance(model.interface, Function)
-    return model.interface
+    return model.interface_as(Function, "approximate")
 
 
 def title(model: Model) -> Text:

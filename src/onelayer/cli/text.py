@@ -17,7 +17,7 @@ from onelayer.errors import HypothesisError
 from onelayer.export.bundle import check_target
 from onelayer.interfaces import NextToken
 from onelayer.measure.recall import recall_text
-from onelayer.model import Model, load
+from onelayer.model import load
 
 #: Tokens after which what has been recited is shown.
 FLUSH = 64
@@ -98,7 +98,7 @@ def recite(
     with progress() as step:
         step("reading")
         memory = load(model)
-        interface = text_of(memory)
+        interface = memory.interface_as(NextToken, "recite")
         ids = interface.encode(given)
         step("looking up codes")
         pieces = memory.stream(ids, length, sampled=sample, seed=seed)
@@ -115,10 +115,3 @@ def recite(
     if sys.stdout.isatty():
         sys.stdout.buffer.write(b"\n")
     sys.stdout.buffer.flush()
-
-
-def text_of(model: Model) -> NextToken:
-    if not isinstance(model.interface, NextToken):
-        found = f"this model {model.interface.says}"
-        raise HypothesisError("text", "a model that continues a text", found, "Give a folder of memorize-text.")
-    return model.interface

@@ -20,8 +20,7 @@ GROWTH = 6.0
 
 def refinements(model: Model, seconds: float, on_step: Callable[[str], None], seed: int = 0) -> list[Model]:
     """Models of the same target by the same construction, from coarse to fine, ``model`` among them."""
-    function, begun = model.interface, time.perf_counter()
-    assert isinstance(function, Function)
+    function, begun = model.interface_as(Function, "refinements"), time.perf_counter()
     built, last = [model], 0.0
     for factor in FACTORS:
         tolerance = factor * function.tolerance

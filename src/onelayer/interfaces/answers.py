@@ -19,6 +19,7 @@ class Answers:
 
     kind: ClassVar[str] = "answers"
     says: ClassVar[str] = "answers from stored data"
+    proved_by: ClassVar[str] = "Make one: model = model.certify(X, Y)."
 
     form: AnswerForm
     vocabulary: tuple[Hashable, ...] | None = None  # None: tokens are real

@@ -24,6 +24,7 @@ class Function(Answers):
 
     kind: ClassVar[str] = "function"
     says: ClassVar[str] = "computes a function"
+    proved_by: ClassVar[str] = "Approximate an expression, or a function with its Lipschitz constant."
 
     target: Target
     construction: str

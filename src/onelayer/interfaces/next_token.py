@@ -27,6 +27,7 @@ class NextToken(Answers):
 
     kind: ClassVar[str] = "next_token"
     says: ClassVar[str] = "continues a text"
+    proved_by: ClassVar[str] = "Make one: model = model.certify(text)."
 
     context: int
     tokens: Tokens = field(default_factory=ByteTokens)
@@ -40,6 +41,10 @@ class NextToken(Answers):
         if isinstance(prompt, str | bytes):
             return self.tokens.encode(prompt)
         return np.asarray(prompt, np.int64).reshape(-1)
+
+    def decode(self, ids: Sequence[int] | Array) -> bytes:
+        """The text of token ids."""
+        return b"".join(self.tokens.piece(int(token)) for token in ids)
 
     def window(self, prompt: Prompt) -> Array:
         """The last tokens of a prompt, behind start tokens if it is short; they must occur in the text."""

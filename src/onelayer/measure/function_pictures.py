@@ -50,8 +50,7 @@ def figure_of(model: Model, finer: Callable[[], list[Model]] | None = None) -> A
 
 
 def _function(model: Model) -> Function:
-    assert isinstance(model.interface, Function)
-    return model.interface
+    return model.interface_as(Function, "a picture of the error")
 
 
 def size(model: Model) -> int:

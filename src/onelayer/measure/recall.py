@@ -124,8 +124,7 @@ class TextRecall:
 
 def recall_text(model: Model, text: Text) -> TextRecall:
     """Ask for what follows every window of this text, and compare with what does."""
-    interface = model.interface
-    assert isinstance(interface, NextToken)
+    interface = model.interface_as(NextToken, "recall_text")
     wanted = read_windows(interface.encode(text), interface.context, interface.tokens.size)
     windows = model.windows
     classes = windows.classes(wanted.stream)[wanted.first]
