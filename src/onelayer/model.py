@@ -53,7 +53,7 @@ class Model:
         return self.interface.form
 
     def __repr__(self) -> str:
-        proof = "" if self.certificate is None else f", {len(self.certificate.claims)} claims proved"
+        proof = "" if self.certificate is None else f", {len(self.certificate.claims)} claims certified"
         return (
             f"<Model: {self.interface.describe()}, rank {self.transformer.attention.head_size}, "
             f"{self.n_parameters:,} parameters, {self.transformer.dtype}{proof}>"

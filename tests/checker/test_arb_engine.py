@@ -8,13 +8,15 @@ import math
 import subprocess
 import sys
 import textwrap
+from functools import partial
 
 import flint
 import numpy as np
 import pytest
 
+import onelayer
 from attacks.bundle import Bundle, read
-from onelayer import memorize, save
+from onelayer import save
 from onelayer.contexts import projection, published
 from onelayer.problems.separation import distinct
 from onelayer_checker.arb import engine as arb_engine
@@ -24,6 +26,8 @@ from onelayer_checker.core import graph as network
 from onelayer_checker.core.samples import read_data
 from onelayer_checker.front import EXITS
 from tests.checker.asked import Options, check
+
+memorize = partial(onelayer.memorize, certify=False)
 
 ARB, BOTH = Options("arb"), Options("both")
 N, n, d = 24, 5, 3

@@ -10,8 +10,11 @@ from functools import partial
 import numpy as np
 import pytest
 
-from onelayer import cast, load, memorize, save
+import onelayer
+from onelayer import cast, load, save
 from onelayer.problems.tables import example, read_table
+
+memorize = partial(onelayer.memorize, certify=False)
 
 stored = partial(memorize, mapping="temperature", readout="plateaus")  # one kind: what survives depends on it
 FACTS = """{"tokens": ["river", "bank"], "answers": ["water", "shore"]}

@@ -79,7 +79,7 @@ def test_memorises_tables_of_real_data(load) -> None:
     model = OneLayerMemorizer(random_state=0).fit(X, y)
     assert model.score(X, y) == 1.0
     assert model.n_features_in_ == X.shape[1]
-    assert isinstance(model.model_, onelayer.Memory)
+    assert isinstance(model.model_, onelayer.Model)
 
 
 def test_memorises_digits_as_eight_rows_of_eight_pixels() -> None:
@@ -156,7 +156,7 @@ def test_is_what_memorize_gives_for_the_same_seed() -> None:
 # Sequences of different lengths
 
 
-def assert_same_weights(a: onelayer.Memory, b: onelayer.Memory) -> None:
+def assert_same_weights(a: onelayer.Model, b: onelayer.Model) -> None:
     for (name, x), (other, y) in zip(a.transformer.tensors(), b.transformer.tensors(), strict=True):
         assert name == other
         np.testing.assert_array_equal(x, y)
@@ -356,7 +356,7 @@ def test_pickles(task: str) -> None:
 
 
 def test_random_state_decides_the_weights() -> None:
-    def fitted(random_state) -> onelayer.Memory:
+    def fitted(random_state) -> onelayer.Model:
         return OneLayerMemorizer(random_state=random_state).fit(RAGGED, LABELS).model_
 
     assert_same_weights(fitted(1), fitted(1))

@@ -65,9 +65,9 @@ def test_what_no_machine_holds_is_refused_with_its_price() -> None:
 def test_a_proof_that_would_take_long_is_not_begun() -> None:
     """Six tokens have 720 orders; with one cell the model is small, its proof is not."""
     model = approximate("max(y) - x", n=6, tolerance=0.3)
-    assert model.construction == "quantise"
+    assert model.interface.construction == "quantise"
     assert model.proved
-    slow = next(plan for plan in model.compared if plan.construction == "positional")
+    slow = next(plan for plan in model.interface.compared if plan.construction == "positional")
     assert not slow.reachable
     assert slow.seconds > 600
 
@@ -77,7 +77,7 @@ def test_a_saved_model_of_a_function_keeps_its_proof(tmp_path) -> None:
     folder = onelayer.save(tmp_path / "kept", model)
     done = subprocess.run([sys.executable, "-I", "-m", "onelayer_checker", folder], capture_output=True, text=True)
     assert done.stdout.splitlines()[-1] == "VERIFIED"
-    with pytest.raises(HypothesisError, match="no data for a model of a function"):
+    with pytest.raises(HypothesisError, match="the proof about a function is made when it is built"):
         onelayer.save(tmp_path / "other", model, data=(np.zeros((1, 2, 1)), np.zeros((1, 2, 1))))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from onelayer import memorize
+import onelayer
+from onelayer.compile import prove
 from onelayer.contexts import quantiser
 from onelayer.errors import HypothesisError
 from onelayer.problems import blocks
 from onelayer.problems.blocks import is_mapped
 from onelayer.problems.files import streamed
 from onelayer.problems.tables import read_table
+
+memorize = partial(onelayer.memorize, certify=False)
 
 N, n, d = 300, 4, 6
 
@@ -176,6 +180,18 @@ def test_arrays_beside_each_other(tmp_path: Path) -> None:
     assert tensors(memorize(table.X, table.Y)) == tensors(memorize(X, Y))
     with pytest.raises(HypothesisError, match=r"X\.npy"):
         read_table(tmp_path / "trainY.npy")
+
+
+def test_an_unasked_proof_does_not_read_a_large_file(tmp_path: Path, monkeypatch) -> None:
+    np.save(tmp_path / "X.npy", tokens("plain"))
+    X, Y = np.load(tmp_path / "X.npy", mmap_mode="r"), np.random.default_rng(5).integers(0, 9, (N, n))
+    assert onelayer.memorize(X, Y).proved
+    monkeypatch.setattr(prove, "FROM_DISK", X.nbytes - 1)
+    model = onelayer.memorize(X, Y)
+    assert not model.proved
+    assert f"on disk, {X.nbytes:,} bytes" in model.ledger.meaning("certified")
+    assert onelayer.memorize(np.array(X), Y).proved
+    assert onelayer.memorize(X, Y, certify=True).proved
 
 
 MEASURE = """

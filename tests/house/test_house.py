@@ -24,6 +24,26 @@ MODULES = sorted(
     if module.name not in {"onelayer.statements.document"}
 )
 
+#: Folders whose modules are statements.
+THEOREMS = [m for m in MODULES if re.match(r"onelayer\.(contexts|readouts|functions|impossible)\.", m)]
+#: Their modules that state nothing of their own, and what they are for.
+PARTS = {
+    "contexts.agreement": "asks what every negative result asks: do two sequences get the same ids?",
+    "contexts.head": "draws the softmax head that temperature and shared_query share",
+    "contexts.places": "codes of positions, for lattice and averages",
+    "contexts.quantiser": "turns real tokens into the features that lattice and averages sum",
+    "contexts.spare_channels": "lets heads write beside the token, for sink and temperature_heads",
+    "contexts.stream": "the residual stream that every mapping reads",
+    "readouts.cells": "cuts coordinates into cells, for table, retrieval and bits",
+    "readouts.false_hits": "bounds how many unknown inputs a readout takes for stored ones",
+    "readouts.fit": "chooses among the readouts, or names the samples in their way",
+    "readouts.peeling": "solves the system that retrieval and bits state",
+    "readouts.ridges": "fits the ReLU units of the continuous construction",
+    "readouts.rows": "divides keys into the rows of a table",
+    "functions.grid": "cells of a box, for quantise and positional",
+    "impossible.collision": "what a pair that is not told apart costs every model",
+}
+
 
 def test_the_page_of_statements_is_up_to_date() -> None:
     assert (ROOT / "docs" / "statements.md").read_text() == as_markdown()
@@ -40,17 +60,35 @@ def test_statements_rest_on_statements() -> None:
         assert (statement.source == "") <= (statement.standing == "ours")
 
 
-@pytest.mark.parametrize("name", [m for m in MODULES if m.startswith("onelayer.constructions.")])
+def test_every_module_of_a_theorem_folder_has_a_statement_or_is_a_named_part() -> None:
+    """The table of parts is complete, and holds nothing that is gone or has a statement of its own."""
+    without = {name for name in THEOREMS if not hasattr(importlib.import_module(name), "STATEMENT")}
+    assert without == {f"onelayer.{part}" for part in PARTS}
+    assert all(len(reason.split()) > 3 for reason in PARTS.values())
+
+
+@pytest.mark.parametrize("name", [m for m in MODULES if hasattr(importlib.import_module(m), "STATEMENT")])
 def test_statement_modules_say_five_things(name: str) -> None:
     module = importlib.import_module(name)
-    if not hasattr(module, "STATEMENT"):
-        return
+    assert module.STATEMENT in CATALOGUE.values()
     heads = [
         line.split()[0]
         for line in module.__doc__.splitlines()
         if re.match(r"(Statement|Gives|Rests|Why|Differs)\s", line)
     ]
     assert heads == ["Statement", "Gives", "Rests", "Why", "Differs"]
+    if name.startswith("onelayer.impossible."):
+        assert callable(module.witness)
+
+
+def test_no_name_hides_a_module() -> None:
+    """A package that binds the name of a module to something else hides it from `import package.module as m`."""
+    for name in MODULES:
+        importlib.import_module(name)
+    for name in MODULES:
+        package, _, own = name.rpartition(".")
+        bound = getattr(importlib.import_module(package), own)
+        assert bound is sys.modules[name], f"{package} binds {own} to {bound!r}"
 
 
 def test_errors_name_statements_of_the_catalogue() -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from onelayer import lab
 from onelayer.errors import HypothesisError
-from onelayer.lab import experiment, experiments, report, store
+from onelayer.lab import experiments, registry, report, store
 from onelayer.lab.store import META, Store
 
 TOY = '''
@@ -133,7 +133,7 @@ def test_rows_of_other_code_are_computed_anew_and_rewording_keeps_them(monkeypat
     def fingerprint_with(old: str, new: str) -> str:
         assert old in TOY
         monkeypatch.setattr(inspect, "getsource", lambda _: TOY.replace(old, new))
-        return experiment.fingerprint("toy")
+        return registry.fingerprint("toy")
 
     as_it_is = fingerprint_with("", "")
     assert fingerprint_with("Far & further.", "Not far.") == as_it_is
@@ -141,7 +141,7 @@ def test_rows_of_other_code_are_computed_anew_and_rewording_keeps_them(monkeypat
     assert fingerprint_with("time.sleep", "# why\n    time.sleep") == as_it_is
     assert fingerprint_with("seed / 8", "seed / 4") != as_it_is
     assert fingerprint_with("range(6)", "range(7)") != as_it_is
-    monkeypatch.setattr(experiment, "version", lambda _: "another")
+    monkeypatch.setattr(registry, "version", lambda _: "another")
     assert fingerprint_with("", "") != as_it_is
 
 

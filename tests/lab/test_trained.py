@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 
 import numpy as np
 import pytest
 import torch
 
-from onelayer import memorize, to_torch
+import onelayer
+from onelayer import to_torch
 from onelayer.errors import HypothesisError
 from onelayer.lab.trained import (
     Budget,
@@ -23,6 +25,8 @@ from onelayer.lab.trained import (
     train,
     tuned,
 )
+
+memorize = partial(onelayer.memorize, certify=False)
 
 torch.set_num_threads(1)  # matrices of a few rows; several threads would only wait for each other
 

@@ -95,6 +95,7 @@ def in_options(message: str) -> str:
     message = re.sub(r'\b(mapping|readout|dtype|scope|tokenizer|construction)="(\w+)"', r"--\1 \2", message)
     return (
         message.replace("positions=True", "--positions")
+        .replace("certify=True", "--certificate")
         .replace("default=,", "--default,")
         .replace("`save` wrote", "`onelayer memorize` wrote")
         .replace("save without a certificate", "pass --no-certificate")

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from onelayer.certificates.data import of_answers
-from onelayer.compile.prove import certified
+from onelayer.compile.prove import certified, too_large, without_proof
 from onelayer.compile.unknown_inputs import unknown_inputs
 from onelayer.errors import HypothesisError
 from onelayer.interfaces import Answers
@@ -91,13 +91,22 @@ def memorize(
         seed=seed,
         scope=scope,
     )
+    return _compile(X, Y, options, certify, tolerance, on_step)
+
+
+def _compile(
+    X: Any, Y: Any, options: Options, certify: bool | None, tolerance: float | None, on_step: Step | None
+) -> Model:
+    """Read, search, assemble, prove."""
     problem, found = search(read_problem(X, Y, options), on_step)
     model = assemble(problem, found)
+    if certify is None and tolerance is None and (why := too_large(problem.sequences.tokens)):
+        return without_proof(model, why)
     return certified(
         model,
         certify,
         lambda: of_answers(model, problem.sequences, problem.answers),
-        lambda: recall_answers(model, X, Y, lengths).first_wrong,
+        lambda: recall_answers(model, X, Y, options["lengths"]).first_wrong,
         on_step or (lambda _: None),
         tolerance,
     )

@@ -10,12 +10,17 @@ from numpy.typing import NDArray
 
 from onelayer.certificates.certificate import certify_data
 from onelayer.certificates.tolerance import Unproved
+from onelayer.errors import HypothesisError
 from onelayer.ledger import Constant, Ledger
 from onelayer.model import Model
+from onelayer.problems.blocks import is_mapped
 
 Array = NDArray[Any]
 #: Operations that an unasked proof may take: a second or so, and a few microseconds for each answer.
 FREELY, PER_ANSWER = 1.5e9, 2e4
+#: Bytes of tokens that an unasked proof may read from disk into memory.
+FROM_DISK = 1 << 28
+ASK = "certify=True has it made, however long it takes"
 
 
 def certified(
@@ -28,7 +33,7 @@ def certified(
 ) -> Model:
     """The model with its proof, and a line of the ledger that says so, or why there is none."""
     if certify is False:
-        return _noted(model, False, "not asked for; `certify` makes a proof")
+        return without_proof(model, "not asked for; `certify` makes a proof")
     tensors = data()
     on_step("asking the checker")
     if certify or tolerance is not None:
@@ -38,9 +43,22 @@ def certified(
         try:
             proof = certify_data(model, tensors, wrong=wrong, budget=FREELY + PER_ANSWER * answers)
         except Unproved as error:
-            return _noted(model, False, f"{error.found}. {error.remedy}")
+            return without_proof(model, f"{error.found}; {ASK}")
+        except HypothesisError as error:  # names that no file holds, answers closer than their rounding
+            return without_proof(model, f"{error.found}. {error.remedy}")
     made = _noted(model, True, f"{len(proof.claims)} claims, which the checker proved; `verify` asks it again")
     return replace(made, certificate=proof)
+
+
+def too_large(tokens: Array) -> str:
+    """Why an unasked proof about these tokens is not begun; empty if it may be."""
+    if not is_mapped(tokens) or tokens.nbytes <= FROM_DISK:
+        return ""
+    return f"the tokens are on disk, {tokens.nbytes:,} bytes, and a proof reads all of them into memory; {ASK}"
+
+
+def without_proof(model: Model, why: str) -> Model:
+    return _noted(model, False, why)
 
 
 def _noted(model: Model, proved: bool, why: str) -> Model:

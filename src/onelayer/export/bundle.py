@@ -25,7 +25,7 @@ from onelayer.certificates.folder import CERTIFICATE, DATA, read_files
 from onelayer.certificates.names import FILE as NAMES
 from onelayer.certificates.names import Names, names_of
 from onelayer.errors import HypothesisError
-from onelayer.export.former import former_interface
+from onelayer.export.former import FIRST, FORMER, former_interface, former_names
 from onelayer.interfaces import Answers, interface_from_json
 from onelayer.ledger import Ledger
 from onelayer.network import Transformer
@@ -34,9 +34,7 @@ from onelayer.problems.answers import AnswerForm
 if TYPE_CHECKING:
     from onelayer.model import Model
 
-FORMAT = "onelayer-bundle/2"
-#: As written before names had a file of their own: they are in the description.
-FORMER = "onelayer-bundle/1"
+FORMAT = "onelayer-bundle/3"
 WEIGHTS, DESCRIPTION = "model.safetensors", "model.json"
 #: Where a bundle is set aside while another takes its place.
 OLD = "bundle"
@@ -135,11 +133,11 @@ def read(path: str | os.PathLike[str]) -> Parts:
         description = json.loads(text)
         known = description["format"]
         digests = [(WEIGHTS, weights, description.pop("weights_sha256"))]
-        named = b"" if known != FORMAT else _content(folder, NAMES)
-        digests += [(NAMES, named, description["names_sha256"])] if known == FORMAT else []
+        named = _content(folder, NAMES) if "names_sha256" in description else b""
+        digests += [(NAMES, named, description["names_sha256"])] if known != FIRST else []
     except (KeyError, TypeError, AttributeError, json.JSONDecodeError, UnicodeDecodeError):
         raise _refused(folder, f"{DESCRIPTION} is truncated or edited", "Save the model again.") from None
-    if known not in (FORMAT, FORMER):
+    if known not in (FORMAT, *FORMER):
         raise _refused(folder, f"it has the format {known!r}, not {FORMAT!r}", "Use the version that wrote it.")
     for name, content, expected in digests:
         if hashlib.sha256(content).hexdigest() != expected:
@@ -147,9 +145,9 @@ def read(path: str | os.PathLike[str]) -> Parts:
     try:
         if _metadata(weights).get("description_sha256") != _digest_of(description):
             raise _refused(folder, f"{DESCRIPTION} was edited after it was saved", "Save the model again.")
-        names = _former_names(description) if known == FORMER else json.loads(named)
-        parts = _rebuild(description, load_tensors(weights), names, known == FORMER)
-        if known == FORMAT and names_of(parts) != names:
+        names = former_names(description) if known == FIRST else json.loads(named)
+        parts = _rebuild(description, load_tensors(weights), names)
+        if known != FIRST and names_of(parts) != names:
             raise _refused(folder, f"{NAMES} does not fit the weights", "Save the model again.")
         return replace(parts, certificate=_certificate(folder, weights, description, parts))
     except HypothesisError:
@@ -200,18 +198,7 @@ def _describe(model: Model) -> dict[str, Any]:
     }
 
 
-def _former_names(description: dict[str, Any]) -> Names:
-    """Names as bundles of version 1 have them, whose reals are plain numbers."""
-    answers = description["answers"]
-    return {
-        "scope": answers["scope"],
-        "causal": description["attention"]["causal"],
-        "tokens": description["vocabulary"],
-        "answers": answers["classes"],
-    }
-
-
-def _rebuild(description: dict[str, Any], tensors: dict[str, Any], names: Names, former: bool) -> Parts:
+def _rebuild(description: dict[str, Any], tensors: dict[str, Any], names: Names) -> Parts:
     channels = tuple(description["channels"])
     transformer = Transformer.from_tensors(tensors, description["attention"]["kind"], names["causal"], channels)
     if {name for name, _ in transformer.tensors()} != set(tensors):
@@ -220,7 +207,8 @@ def _rebuild(description: dict[str, Any], tensors: dict[str, Any], names: Names,
     if (0 if vocabulary is None else len(vocabulary)) != (transformer.vocabulary_size or 0):
         raise ValueError("the vocabulary and the token table differ in size")
     ledger = Ledger.from_json(description["ledger"])
-    entry = former_interface(description["answers"], ledger) if former else description["interface"]
+    former = description["format"] in FORMER
+    entry = former_interface(description["answers"], names, ledger) if former else description["interface"]
     form = AnswerForm(names["scope"], classes, entry["components"], bool(entry["ragged"]))
     return Parts(transformer, interface_from_json(entry, form, vocabulary), ledger, None)
 

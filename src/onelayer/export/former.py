@@ -1,25 +1,42 @@
-"""Bundles of version 1: what an interface holds today was in their ledger, as text."""
+"""Bundles of versions 1 and 2: what an interface holds today was in their ledger, as text."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from onelayer.certificates.names import Names
 from onelayer.ledger import Ledger
 from onelayer.problems.tokens import from_ranges
 
+#: Before names had a file of their own: they are in the description.
+FIRST = "onelayer-bundle/1"
+FORMER = (FIRST, "onelayer-bundle/2")
 
-def former_interface(answers: dict[str, Any], ledger: Ledger) -> dict[str, Any]:
-    """The interface of a bundle of version 1, as version 2 writes it. A function is read as stored answers."""
+
+def former_names(description: dict[str, Any]) -> Names:
+    """Names as bundles of version 1 have them, whose reals are plain numbers."""
+    answers = description["answers"]
+    return {
+        "scope": answers["scope"],
+        "causal": description["attention"]["causal"],
+        "tokens": description["vocabulary"],
+        "answers": answers["classes"],
+    }
+
+
+def former_interface(answers: dict[str, Any], names: Names, ledger: Ledger) -> dict[str, Any]:
+    """The interface of such a bundle, as it is written today. A function becomes answers within its tolerance."""
     default = ledger.get("default")
+    off = [ledger.number(name) for name in ("readout_error", "tolerance") if name in ledger]
     entry: dict[str, Any] = {
         "kind": "answers",
         "components": answers["components"],
         "ragged": answers["ragged"],
         "default": [float(x).hex() for x in default] if isinstance(default, tuple) else None,
         "stored_bits": ledger.get("stored_bits"),
-        "error_upper": ledger.number("readout_error").hex() if "readout_error" in ledger else (0.0).hex(),
+        "error_upper": max(off, default=0.0).hex(),
     }
-    if answers["scope"] != "last" or not {"context", "alphabet", "start_token"} <= set(ledger):
+    if names["scope"] != "last" or not {"context", "alphabet", "start_token"} <= set(ledger):
         return entry
     flat = ledger.get("merges")
     pairs = [int(x) for x in flat] if isinstance(flat, tuple) else None

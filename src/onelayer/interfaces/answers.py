@@ -31,6 +31,11 @@ class Answers:
     def index(self) -> dict[Hashable, int] | None:
         return None if self.vocabulary is None else {token: i for i, token in enumerate(self.vocabulary)}
 
+    @property
+    def allowed_error(self) -> float:
+        """How far a real answer may be off and still count as right."""
+        return self.error_upper
+
     def read(
         self, transformer: Transformer, X: Any, lengths: Any = None, unseen: Literal["refuse", "mark"] = "refuse"
     ) -> Sequences:

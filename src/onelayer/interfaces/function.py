@@ -40,6 +40,10 @@ class Function(Answers):
     assumes: str = ""  # what the proof takes for granted of the target
     compared: tuple[Plan, ...] = ()  # what was planned before one of them was built
 
+    @property
+    def allowed_error(self) -> float:
+        return self.tolerance
+
     def describe(self) -> str:
         proved = np.isfinite(self.error_bound)
         given = f" if {self.assumes}" if self.assumes else ""

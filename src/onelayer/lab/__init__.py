@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from onelayer.lab.collapse import Merge, collapse
-from onelayer.lab.experiment import Verdict, find, names
+from onelayer.lab.experiment import Verdict
 from onelayer.lab.harness import run
+from onelayer.lab.merges import Merge, collapse
+from onelayer.lab.registry import find, names
 
 __all__ = ["Merge", "Verdict", "collapse", "find", "names", "run"]

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from onelayer.errors import HypothesisError, MissingExtraError
-from onelayer.lab.experiment import Case, Preset, Row, find
+from onelayer.lab.experiment import Case, Preset, Row
+from onelayer.lab.registry import find
 from onelayer.lab.store import Store
 
 #: Called with how many pieces of work are done, and of how many.

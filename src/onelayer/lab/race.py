@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onelayer.compile.memorize import memorize
-from onelayer.lab.collapse import Merge, collapse
+from onelayer.lab.merges import Merge, collapse
 from onelayer.measure.recall import recall_answers
 from onelayer.model import Model
 from onelayer.problems.answers import Answers, read_answers

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from onelayer.errors import HypothesisError
-from onelayer.lab.experiment import Experiment, Preset, Row, Verdict, find, names
+from onelayer.lab.experiment import Experiment, Preset, Row, Verdict
+from onelayer.lab.registry import find, names
 from onelayer.lab.store import Store
 
 #: Rows of a table on the page; the Parquet files hold all.

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from onelayer.errors import HypothesisError, MissingExtraError
-from onelayer.lab.experiment import Case, Preset, Row, fingerprint
+from onelayer.lab.experiment import Case, Preset, Row
+from onelayer.lab.registry import fingerprint
 
 #: What is recorded of the installation beside the rows.
 PACKAGES = ("onelayer", "numpy", "torch", "pyarrow", "joblib", "matplotlib", "python-flint")

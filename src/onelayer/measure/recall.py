@@ -73,8 +73,7 @@ def recall_answers(model: Model, X: Any, Y: Any, lengths: Any = None) -> Recall:
     if model.form.classes is not None:
         right = (np.rint(given) == rows).all(axis=1)
     else:
-        function = model.interface
-        allowed = function.tolerance if isinstance(function, Function) else function.error_upper
+        allowed = model.interface.allowed_error
         right = (np.abs(given - rows.astype(model.transformer.dtype)) <= allowed).all(axis=1)
     change = 0.0 if wanted.form.classes is not None else float(np.abs(given - rows).max())
     first = ""

@@ -31,9 +31,9 @@ ANSWERS = 4096
 class CastReport:
     """How many answers come back when weights and every result are rounded to the dtype; measured, not proved.
 
-    Classes must come back equal; reals equal to the answer as the dtype holds it (up to the error in the ledger of
-    a readout that interpolates). A class is a whole number inside the model: float16 holds all of them up to 2048,
-    bfloat16 up to 256, so not all of more classes can survive.
+    Classes must come back equal; reals equal to the answer as the dtype holds it, up to the error of a readout that
+    interpolates, or the tolerance of a function. A class is a whole number inside the model: float16 holds all of
+    them up to 2048, bfloat16 up to 256, so not all of more classes can survive.
     """
 
     dtype: Half
@@ -141,6 +141,6 @@ def _compare(model: Model, dtype: Half, wanted: Answers, at: Array, given: Array
     rows = in_classes_of(model.form, wanted)[at]
     if model.form.classes is not None:
         return np.asarray((np.rint(given) == rows).all(axis=1))
-    allowed = model.interface.error_upper
+    allowed = model.interface.allowed_error
     with np.errstate(invalid="ignore"):
         return np.asarray((np.abs(given - nearest(rows, dtype)) <= allowed).all(axis=1))

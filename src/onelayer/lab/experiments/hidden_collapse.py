@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from onelayer.compile.memorize import memorize
-from onelayer.lab.collapse import collapse
 from onelayer.lab.experiment import Case, Preset, Row, Verdict
+from onelayer.lab.merges import collapse
 from onelayer.lab.pictures import figure, line
 from onelayer.lab.statistics import grouped, interval
 
