@@ -14,7 +14,7 @@ import numpy as np
 from onelayer.certificates.certificate import Certificate, certify_data
 from onelayer.certificates.data import of_answers, of_text
 from onelayer.certificates.explain import explain_files
-from onelayer.equality import same
+from onelayer.equality import EqualByContent
 from onelayer.errors import HypothesisError
 from onelayer.export import bundle
 from onelayer.gadgets.windows import WindowModel, find_windows
@@ -35,7 +35,7 @@ Kind = TypeVar("Kind", bound=Answers)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Model:
+class Model(EqualByContent):
     """What every compiler returns. ``interface`` says what goes in and what comes out: `Answers`, `NextToken` or
     `Function`."""
 
@@ -58,11 +58,6 @@ class Model:
             f"<Model: {self.interface.describe()}, rank {self.transformer.attention.head_size}, "
             f"{self.n_parameters:,} parameters, {self.transformer.dtype}{proof}>"
         )
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Model) and same(self, other)
-
-    __hash__ = None  # type: ignore[assignment]
 
     def predict(self, X: Any, lengths: Any = None, *, path: Evaluation = "auto") -> Any:
         """Answers for sequences, stored or not, in the form in which Y was given.

@@ -58,7 +58,7 @@ def test_a_model_is_held_against_the_text(folder, tmp_path) -> None:
 def test_a_short_prompt_is_the_beginning(folder) -> None:
     done = run("recite", folder / "model", "--prompt", TEXT[:4].decode(), "--length", 20)
     assert done.stdout == TEXT[4:24]
-    assert b"the prompt has 4 tokens, a window 32: it is read as the beginning of the text" in done.stderr
+    assert b"the prompt has 4 tokens, a window 32: it is read as the text's beginning" in done.stderr
 
 
 def test_for_machines(folder, tmp_path) -> None:

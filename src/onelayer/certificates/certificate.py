@@ -17,6 +17,7 @@ from onelayer.certificates.folder import CERTIFICATE, DATA, MODEL
 from onelayer.certificates.names import FILE as NAMES
 from onelayer.certificates.names import Names, certifiable, names_of, to_bytes
 from onelayer.certificates.tolerance import allowed, proved
+from onelayer.equality import EqualByContent
 from onelayer.errors import HypothesisError
 from onelayer.network import Transformer
 from onelayer.network.forward import forward
@@ -35,8 +36,8 @@ DENSE = 1 << 30
 FORMAT, TEMPLATE, PROFILE = "onelayer-certificate/2", "one-layer/1", "ieee-any-order/1"
 
 
-@dataclass(frozen=True)
-class Certificate:
+@dataclass(frozen=True, eq=False)
+class Certificate(EqualByContent):
     """Claims that the checker could prove when they were written, and the data they are about."""
 
     claims: tuple[dict[str, Any], ...]

@@ -20,7 +20,7 @@ Array = NDArray[Any]
 FREELY, PER_ANSWER = 1.5e9, 2e4
 #: Bytes of tokens that an unasked proof may read from disk into memory.
 FROM_DISK = 1 << 28
-ASK = "certify=True has it made, however long it takes"
+ASK = "With certify=True the checker has no limit of time."
 
 
 def certified(
@@ -43,7 +43,7 @@ def certified(
         try:
             proof = certify_data(model, tensors, wrong=wrong, budget=FREELY + PER_ANSWER * answers)
         except Unproved as error:
-            return without_proof(model, f"{error.found}; {ASK}")
+            return without_proof(model, f"{error.found}. {error.remedy} {ASK}")
         except HypothesisError as error:  # names that no file holds, answers closer than their rounding
             return without_proof(model, f"{error.found}. {error.remedy}")
     made = _noted(model, True, f"{len(proof.claims)} claims, which the checker proved; `verify` asks it again")
@@ -54,7 +54,7 @@ def too_large(tokens: Array) -> str:
     """Why an unasked proof about these tokens is not begun; empty if it may be."""
     if not is_mapped(tokens) or tokens.nbytes <= FROM_DISK:
         return ""
-    return f"the tokens are on disk, {tokens.nbytes:,} bytes, and a proof reads all of them into memory; {ASK}"
+    return f"the tokens are on disk, {tokens.nbytes:,} bytes, and a proof reads all of them into memory. {ASK}"
 
 
 def without_proof(model: Model, why: str) -> Model:

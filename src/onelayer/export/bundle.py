@@ -74,7 +74,6 @@ def write(path: str | os.PathLike[str], model: Model, *, overwrite: bool) -> Pat
     target = check_target(path, overwrite=overwrite)
     content = files(model)
     target.parent.mkdir(parents=True, exist_ok=True)
-    _clear_up(target)
     building = Path(tempfile.mkdtemp(prefix=_hidden(target), dir=target.parent))
     try:
         for name, part in content.items():
@@ -113,8 +112,12 @@ def _is_running(process: int) -> bool:
 
 
 def check_target(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
-    """Refuse a folder that a model must not or cannot be written to, before any work is done."""
+    """Refuse a folder that a model must not or cannot be written to, before any work is done.
+
+    What a save that was killed left beside it is cleared up first: a bundle that is put back exists.
+    """
     target = Path(path)
+    _clear_up(target)
     if target.exists() and not (target / DESCRIPTION).is_file():
         raise _unfit(target, "it exists and is not a onelayer bundle", "Choose another folder.")
     if target.exists() and not overwrite:

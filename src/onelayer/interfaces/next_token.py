@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from onelayer.errors import HypothesisError
 from onelayer.gadgets.windows import WindowModel
 from onelayer.interfaces.answers import Answers
+from onelayer.network import Transformer
 from onelayer.problems.answers import AnswerForm
+from onelayer.problems.sequences import Sequences
 from onelayer.problems.tokens import ByteTokens, PairTokens, Text, Tokens
 from onelayer.problems.windows import padded
 
@@ -35,6 +37,14 @@ class NextToken(Answers):
 
     def describe(self) -> str:
         return f"next {'byte' if isinstance(self.tokens, ByteTokens) else 'token'}, context {self.context}"
+
+    def read(
+        self, transformer: Transformer, X: Any, lengths: Any = None, unseen: Literal["refuse", "mark"] = "refuse"
+    ) -> Sequences:
+        if isinstance(X, str | bytes):
+            needs, found = f"windows of {self.context} token ids, [N, {self.context}]", "X is a text"
+            raise HypothesisError("text", needs, found, "Use `generate` or `next_distribution`, which take one.")
+        return super().read(transformer, X, lengths, unseen)
 
     def encode(self, prompt: Prompt) -> Array:
         """Token ids of a text; ids are taken as they are."""

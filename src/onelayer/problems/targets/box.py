@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onelayer.equality import EqualByContent
+
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True)
-class Box:
+@dataclass(frozen=True, eq=False)
+class Box(EqualByContent):
     """Where to look: components in [low, high], within ``radius`` of one of the ``centres`` if there are any."""
 
     n: int
