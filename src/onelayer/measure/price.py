@@ -12,6 +12,7 @@ import numpy as np
 from onelayer.contexts import published, rank_one
 from onelayer.contexts.literal import LiteralRun
 from onelayer.errors import HypothesisError, MissingExtraError
+from onelayer.ledger import Ledger
 from onelayer.problems.separation import Separation, measure
 from onelayer.problems.sequences import Sequences, read_sequences
 from onelayer.search.problem import Options, read_problem
@@ -135,12 +136,12 @@ def _library(X: Any, Y: Any, lengths: Any, seed: int, step: Step) -> Column:
         _, found = search(read_problem(X, Y, Options(lengths=lengths, dtype="float64", seed=seed)), step)
     except HypothesisError as error:
         return Column("onelayer, searched head", "ours", note=f"refused: {error}")
-    constants = {c.name: c.value for c in found.context_map.constants}
+    constants = Ledger(found.context_map.constants)
     gap = min(found.fit.gap, found.fit.answer_gap)
     return Column(
         f"onelayer, {found.route.mapping} (rank {found.route.rank})",
         "ours",
-        float(str(constants.get("beta", 0.0))),
+        constants.number("beta") if "beta" in constants else 0.0,
         None,
         float(np.log10(gap)) if 0 < gap < np.inf else None,
         math.ceil(found.bits_needed),

@@ -80,7 +80,7 @@ def _constructed(case: Case, seed: int) -> Row:
             "cells": None,
             "levels": None,
         }
-    levels = int(str(model.ledger["levels"]))
+    levels = int(model.ledger.number("levels"))
     return row | {
         "parameters": model.n_parameters,
         "bound": model.error_bound if model.proved else None,

@@ -42,7 +42,7 @@ def facts(seed: int) -> tuple[Any, Any]:
 def run(case: Case, seed: int) -> list[Row]:
     X, Y = facts(seed)
     if case["model"] == "constructed":
-        model = memorize(X, Y, positions=True)
+        model = memorize(X, Y, positions=True, certify=False)
         right = int((model.predict(X, path="dense") == Y).sum())
         return [_row(right, 0, collapse(model, X, last=True, margin=np.inf, limit=1), 0, 0)]
     from onelayer.lab.trained import Budget, Net, Shape, Task, predict, train

@@ -69,7 +69,7 @@ def _constructed(case: Case, seed: int) -> Callable[[int], int]:
             return 0
         X, Y = facts(N, seed)
         try:
-            model = memorize(X, Y, readout=case["model"], seed=seed)
+            model = memorize(X, Y, readout=case["model"], seed=seed, certify=False)
         except HypothesisError:
             return 0
         exact = model.n_parameters <= case["size"] and bool((model.predict(X, path="dense") == Y).all())
