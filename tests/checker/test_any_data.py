@@ -121,7 +121,7 @@ def comparable(one, other) -> bool:
 def test_a_text_is_verified_and_another_is_not(text, data) -> None:
     model = onelayer.memorize_text(text, context=data.draw(st.integers(1, 9)))
     with tempfile.TemporaryDirectory() as folder:
-        bundle = save(Path(folder) / "m", model.memory, certificate=model.certify(text))
+        bundle = save(Path(folder) / "m", model.certify(text))
         path = Path(folder) / "text.csv"  # its ending says nothing
         path.write_bytes(text)
         report = check(bundle, data=path, require=["memorizes float32 0"])

@@ -12,11 +12,13 @@ import pytest
 import onelayer
 from attacks.meanings import ANSWERS, SEQUENCES
 from onelayer import memorize, save
-from onelayer.certify.certificate import certify_data
-from onelayer.constructions.text import construct
-from onelayer.data.tokens import ByteTokens
-from onelayer.data.windows import read_windows
-from onelayer.ledger import Constant, Ledger
+from onelayer.certificates.certificate import certify_data
+from onelayer.compile.next_token import construct
+from onelayer.interfaces import NextToken
+from onelayer.model import Model
+from onelayer.problems.answers import AnswerForm
+from onelayer.problems.tokens import ByteTokens
+from onelayer.problems.windows import read_windows
 from onelayer_checker import check
 
 
@@ -24,12 +26,15 @@ def test_byte_pairs_are_certified_as_the_bytes_they_stand_for(tmp_path) -> None:
     pytest.importorskip("tokenizers", reason="an extra")
     text = b"she sells sea shells by the sea shore; the shells she sells are sea shells " * 4
     model = onelayer.memorize_text(text, context=5, tokenizer="bpe", vocabulary_size=270)
-    bundle = save(tmp_path / "m", model.memory, certificate=model.certify(text))
+    bundle = save(tmp_path / "m", model.certify(text))
     (tmp_path / "book").write_bytes(text)
     assert check(bundle, data=tmp_path / "book").result == "VERIFIED"
-    assert onelayer.load_text(bundle).generate(text[:60], 5) == model.generate(text[:60], 5)
+    assert onelayer.load(bundle).generate(text[:60], 5) == model.generate(text[:60], 5)
     names = json.loads((bundle / "names.json").read_text())
-    assert [bytes.fromhex(piece) for piece in names["pieces"]] == [*map(model.tokens.piece, range(270)), b""]
+    assert [bytes.fromhex(piece) for piece in names["pieces"]] == [
+        *map(model.interface.tokens.piece, range(270)),
+        b"",
+    ]
 
 
 def test_a_network_that_says_what_does_not_follow_is_told_by_the_text(tmp_path) -> None:
@@ -39,16 +44,17 @@ def test_a_network_that_says_what_does_not_follow_is_told_by_the_text(tmp_path) 
     lie = wanted.answers.copy()
     lie[7] = lie[8]
     windows = replace(wanted, answers=lie)
-    memory = construct(windows)
-    lines = (*memory.ledger.lines, Constant("alphabet", "0-255", "ids of the tokens that occur in the text"))
+    form = AnswerForm("last", None, 256, ragged=False)
+    interface = NextToken(form=form, vocabulary=tuple(range(257)), context=n, alphabet=tuple(range(256)))
+    transformer, ledger = construct(windows)
+    model = Model(transformer, interface, ledger)
     data = {
         "stream": np.ascontiguousarray(windows.stream[:-1]),
         "window": np.array([n]),
         "answers": np.asarray(windows.distributions, np.float64),
         "which": np.asarray(lie[windows.group], np.int64),
     }
-    memory = replace(memory, ledger=Ledger(lines))
-    bundle = save(tmp_path / "m", memory, certificate=certify_data(memory, data))
+    bundle = save(tmp_path / "m", model, certificate=certify_data(model, data))
     (tmp_path / "text").write_bytes(text)
     assert check(bundle).result == "VERIFIED"
     report = check(bundle, data=tmp_path / "text")
