@@ -1,7 +1,7 @@
 """A next-token model by look-up: whole-number codes per (place, token) are added, cells and entries looked up.
 
 Attention that averages uniformly adds up what each token contributes, and on a lattice these are whole numbers; so
-the cells of every whole number, as the search of model/cells.py finds them, can be written down beforehand. No
+the cells of every whole number, as the search of gadgets/cells.py finds them, can be written down beforehand. No
 whole number lies on a ramp between two cells, so every window, stored or not, is answered as by the network.
 """
 

@@ -73,7 +73,7 @@ def half_outputs(model: Transformer, dtype: Half, X: Array, lengths: Array | Non
 
 
 def _contexts(model: Transformer, X: Array, lengths: Array | None, to_dtype: Rounding) -> Array:
-    """The residual stream after attention, [N, n, width]; compare model/forward.py."""
+    """The residual stream after attention, [N, n, width]; compare network/forward.py."""
     h = _embed(model, X, to_dtype)
     if model.feedforward:
         rows = h.reshape(-1, h.shape[-1])

@@ -24,7 +24,7 @@ Stacks = Mapping[str, Callable[[Array], Array] | None]
 def forward(model: Transformer, X: Array, lengths: Array | None = None, stacks: Stacks | None = None) -> Array:
     """Outputs [N, n, q] for tokens [N, n, d] or token ids [N, n]; rows at or after a length are meaningless.
 
-    ``stacks`` may replace how the feed-forward and readout stacks are evaluated (see model/fast.py).
+    ``stacks`` may replace how the feed-forward and readout stacks are evaluated (see gadgets/fast.py).
     """
     last = model.readout[-1].width if model.readout else model.attention.W_Q.shape[1]
     out = np.zeros((*X.shape[:2], last), model.dtype)
