@@ -46,7 +46,7 @@ CASES = {
 def test_every_readout_of_cells_is_proved_exactly(rng, tmp_path, name) -> None:
     X = rng.standard_normal((120, 6, 4)).astype(np.float32)
     Y = rng.integers(0, 500, (120, 6))
-    model = onelayer.memorize(X, Y, **CASES[name])
+    model = onelayer.memorize(X, Y, certify=False, **CASES[name])
     folder = saved(tmp_path, model, X, Y)
     result, claims = outcomes(folder)
     dtype = str(model.transformer.dtype)
@@ -60,8 +60,8 @@ def test_every_readout_of_cells_is_proved_exactly(rng, tmp_path, name) -> None:
 def test_one_wrong_entry_of_a_table_is_refuted(rng, tmp_path) -> None:
     X = rng.standard_normal((120, 6, 4)).astype(np.float32)
     Y = rng.integers(0, 500, (120, 6))
-    model = onelayer.memorize(X, Y)
-    certificate = onelayer.certificates(model, X, Y)
+    model = onelayer.memorize(X, Y, certify=False)
+    certificate = onelayer.certify(model, X, Y)
     wrong = certificate.data["answers"].copy()
     wrong[77] += 1.0
     certificate.data["answers"] = wrong
@@ -73,8 +73,8 @@ def test_one_wrong_entry_of_a_table_is_refuted(rng, tmp_path) -> None:
 
 def test_windows_of_a_stream(tmp_path) -> None:
     text = b"she sells sea shells by the sea shore, and the shells she sells are sea shells, I am sure. " * 3
-    model = onelayer.memorize_text(text, context=12)
-    certificate = model.certify(text)
+    model = onelayer.memorize_text(text, context=12, certify=False)
+    certificate = onelayer.certify(model, text)
     folder = onelayer.save(tmp_path / "model", model, certificate=certificate)
     command = [sys.executable, "-I", "-m", "onelayer_checker", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -90,8 +90,8 @@ def test_windows_of_a_stream(tmp_path) -> None:
 
 def test_one_wrong_continuation_is_refuted(tmp_path) -> None:
     text = b"to be, or not to be, that is the question"
-    model = onelayer.memorize_text(text, context=8)
-    certificate = model.certify(text)
+    model = onelayer.memorize_text(text, context=8, certify=False)
+    certificate = onelayer.certify(model, text)
     which = certificate.data["which"].copy()
     which[20] = (which[20] + 1) % 200
     certificate.data["which"] = which
@@ -103,8 +103,8 @@ def test_one_wrong_continuation_is_refuted(tmp_path) -> None:
 def test_a_stranger_that_is_known_is_refuted(rng, tmp_path) -> None:
     X = rng.standard_normal((120, 6, 4)).astype(np.float32)
     Y = rng.integers(0, 500, (120, 6))
-    model = onelayer.memorize(X, Y, default=-1)
-    certificate = onelayer.certificates(model, X, Y)
+    model = onelayer.memorize(X, Y, default=-1, certify=False)
+    certificate = onelayer.certify(model, X, Y)
     certificate.data["strangers"] = np.concatenate([certificate.data["strangers"][:2], X[5:6]])
     verdict = check(onelayer.save(tmp_path / "model", model, certificate=certificate))
     assert verdict["result"] == "NOT VERIFIED"
@@ -125,8 +125,8 @@ MALFORMED = {
 @pytest.mark.parametrize("name", MALFORMED)
 def test_windows_that_do_not_fit_are_malformed(tmp_path, name) -> None:
     text = b"to be, or not to be, that is the question"
-    model = onelayer.memorize_text(text, context=8)
-    certificate = model.certify(text)
+    model = onelayer.memorize_text(text, context=8, certify=False)
+    certificate = onelayer.certify(model, text)
     MALFORMED[name](certificate.data)
     verdict = check(onelayer.save(tmp_path / "model", model, certificate=certificate))
     assert (verdict["result"], verdict["gate"]) == ("MALFORMED", "data")
@@ -135,7 +135,7 @@ def test_windows_that_do_not_fit_are_malformed(tmp_path, name) -> None:
 @pytest.mark.parametrize("options", [{"engine": "arb"}, {"engine": "both"}, {"escalate": True}])
 def test_the_second_engine_leaves_causal_claims_to_the_first(tmp_path, options) -> None:
     text = b"to be, or not to be, that is the question"
-    model = onelayer.memorize_text(text, context=8)
+    model = onelayer.memorize_text(text, context=8, certify=False)
     folder = onelayer.save(tmp_path / "model", model, certificate=onelayer.certify(model, text))
     verdict = check(folder, options=Options(**options))
     assert verdict["result"] == "VERIFIED"

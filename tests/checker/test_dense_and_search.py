@@ -56,15 +56,19 @@ def generated(route: str, draw: int = 0) -> list[Case]:
         wish = options | {"positions": positions, "scope": scope, "lengths": lengths}
         if "default" in wish:
             wish["default"] = -1 if form == "classes" else [0.0, 0.0]
-        model = onelayer.memorize(X, Y, **wish)
-        cases.append(Case(model, onelayer.certificates(model, X, Y, lengths)))
+        model = onelayer.memorize(X, Y, certify=False, **wish)
+        cases.append(Case(model, onelayer.certify(model, X, Y, lengths)))
     return cases
 
 
 def texts() -> list[Case]:
     line = b"she sells sea shells by the sea shore; " * 2
-    made = ((size, onelayer.memorize_text(line[:size], n)) for size in (8, 20, 39, 60, 78) for n in (2, 5, 12))
-    return [Case(model, model.certify(line[:size])) for size, model in made]
+    made = (
+        (size, onelayer.memorize_text(line[:size], n, certify=False))
+        for size in (8, 20, 39, 60, 78)
+        for n in (2, 5, 12)
+    )
+    return [Case(model, onelayer.certify(model, line[:size])) for size, model in made]
 
 
 def outcomes(folder, dense: bool) -> list[tuple[str, str]]:

@@ -92,9 +92,10 @@ def test_wrong_answers_are_named_and_nothing_is_written(tmp_path) -> None:
 
 def test_the_certified_names_are_those_that_answer(tmp_path, facts) -> None:
     """Swapped with every digest rewritten they are VERIFIED, and answer wrongly; only the data tells."""
-    model, proof = memorize(*DATA), onelayer.certificates(memorize(*DATA), *DATA)
+    model, proof = memorize(*DATA), onelayer.certify(memorize(*DATA), *DATA)
     a, b, *others = model.form.classes
-    swapped = replace(model, form=replace(model.form, classes=(b, a, *others)))
+    form = replace(model.form, classes=(b, a, *others))
+    swapped = replace(model, interface=replace(model.interface, form=form))
     with pytest.raises(HypothesisError, match="a certificate of this very model"):
         save(tmp_path / "m", swapped, certificate=proof)
     save(tmp_path / "m", swapped, certificate=replace(proof, names=names_of(swapped)))
@@ -102,8 +103,9 @@ def test_the_certified_names_are_those_that_answer(tmp_path, facts) -> None:
     assert check(tmp_path / "m").result == "VERIFIED"
     assert check(tmp_path / "m", data=facts).result == "NOT VERIFIED"
     in_description = json.loads((tmp_path / "m" / "model.json").read_text())
-    assert in_description["answers"] == {"components": None, "ragged": True}
-    assert "vocabulary" not in in_description
+    interface = {"kind", "components", "ragged", "default", "stored_bits", "error_upper"}
+    assert set(in_description["interface"]) == interface  # no names: they are said in one place only
+    assert not {"vocabulary", "answers"} & set(in_description)
 
 
 def test_requirements_that_are_not_met(folder) -> None:
@@ -169,15 +171,15 @@ def test_reals_are_proved_to_their_rounding_or_to_what_was_asked_for(tmp_path) -
     X, Y = rng.standard_normal((12, 3, 2)).astype(np.float32), rng.standard_normal((12, 3))
     model = memorize(X, Y, dtype="float32")
     rounding = float(np.abs(Y - Y.astype(np.float32)).max())
-    claims = {c["arith"]: c for c in onelayer.certificates(model, X, Y).claims if c["type"] == "memorizes"}
+    claims = {c["arith"]: c for c in onelayer.certify(model, X, Y).claims if c["type"] == "memorizes"}
     for found in claims.values():
         assert rounding <= float.fromhex(found["eps"]) <= rounding * 1.000001
     with pytest.raises(HypothesisError, match=r"it can prove .*\. Pass tolerance="):
-        onelayer.certificates(model, X, Y, tolerance=rounding / 2)
+        onelayer.certify(model, X, Y, tolerance=rounding / 2)
     with pytest.raises(HypothesisError, match="a constant would do"):
-        onelayer.certificates(model, X, Y, tolerance=100)
+        onelayer.certify(model, X, Y, tolerance=100)
     with pytest.raises(HypothesisError, match="a number of at least 0"):
-        onelayer.certificates(model, X, Y, tolerance=-1.0)
+        onelayer.certify(model, X, Y, tolerance=-1.0)
     with pytest.raises(HypothesisError, match="real answers for a tolerance"):
         save(tmp_path / "m", memorize(*DATA), data=DATA, tolerance=0.1)
     assert not list(tmp_path.iterdir())
@@ -192,7 +194,7 @@ def test_an_interpolating_readout_is_certified_to_what_it_states_or_is_asked(tmp
     X, Y = rng.standard_normal((12, 3, 2)), rng.standard_normal((12, 3))
     model = memorize(X, Y, readout="triangular", dtype="float64")
     with pytest.raises(HypothesisError) as caught:
-        onelayer.certificates(model, X, Y)
+        onelayer.certify(model, X, Y)
     enough = float(caught.value.remedy.split("tolerance=")[1].split()[0])
     report = check(
         save(tmp_path / "m", model, data=(X, Y), tolerance=enough), data=(X, Y), require=["memorizes real"]
@@ -220,7 +222,7 @@ def test_answers_of_another_kind_are_not_certified() -> None:
     classes, reals = rng.integers(0, 5, (6, 2)), rng.standard_normal((6, 2))
     for first, second in ((classes, reals), (reals, classes)):
         with pytest.raises(HypothesisError, match="answers of the kind that was memorised"):
-            onelayer.certificates(memorize(X, first), X, second)
+            onelayer.certify(memorize(X, first), X, second)
 
 
 def test_the_command_line_of_the_checker(tmp_path, facts, folder) -> None:
