@@ -8,7 +8,7 @@ from onelayer.compile.memorize import memorize
 from onelayer.compile.planning import Plan, plan
 from onelayer.compile.text import memorize_text
 from onelayer.contexts.boltzmann import boltzmann
-from onelayer.errors import HypothesisError
+from onelayer.errors import DataError, FileError, HypothesisError, OnelayerError, OptionError
 from onelayer.measure.survival import cast
 from onelayer.model import Model, certify, load, save
 
@@ -20,10 +20,14 @@ __version__ = "0.1.0"
 __all__ = [
     "Approximation",
     "Certificate",
+    "DataError",
+    "FileError",
     "HypothesisError",
     "Memory",
     "Model",
     "OneLayerMemorizer",
+    "OnelayerError",
+    "OptionError",
     "Plan",
     "TextMemory",
     "__version__",

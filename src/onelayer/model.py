@@ -15,7 +15,7 @@ from onelayer.certificates.certificate import Certificate, certify_data
 from onelayer.certificates.data import of_answers, of_text
 from onelayer.certificates.explain import explain_files
 from onelayer.equality import EqualByContent
-from onelayer.errors import HypothesisError
+from onelayer.errors import OptionError
 from onelayer.export import bundle
 from onelayer.gadgets.windows import WindowModel, find_windows
 from onelayer.interfaces import Answers, Function, NextToken
@@ -128,7 +128,7 @@ class Model(EqualByContent):
         """
         if isinstance(self.interface, Function):
             needs, found = "stored answers to certify", "the proof about a function is made when it is built"
-            raise HypothesisError("data", needs, found, self.interface.proved_by)
+            raise OptionError("data", needs, found, self.interface.proved_by)
         if isinstance(self.interface, NextToken) and Y is None:
             tensors = of_text(self.interface, X)
         else:
@@ -143,7 +143,7 @@ class Model(EqualByContent):
         """Have the checker decide every claim again; ``data`` and ``require`` as in `onelayer_checker.check`."""
         if self.certificate is None:
             needs, found = "a certificate to verify", "nothing was proved of this model"
-            raise HypothesisError("data", needs, found, self.interface.proved_by)
+            raise OptionError("data", needs, found, self.interface.proved_by)
         return check(bundle.files(self), data=data, require=list(require))
 
     def explain(self) -> str:
@@ -167,7 +167,7 @@ class Model(EqualByContent):
         if isinstance(self.interface, kind):
             return self.interface
         found = f"this model {self.interface.says}"
-        raise HypothesisError(
+        raise OptionError(
             "data", f"a model that {kind.says}, for {what}", found, f"`{what}` belongs to such models."
         )
 
@@ -176,7 +176,7 @@ class Model(EqualByContent):
         """Information in the stored answers over stored numbers; a float32 cannot hold more than 32."""
         if self.interface.stored_bits is None:
             needs, found = "stored answers, for bits_per_parameter", f"this model {self.interface.says}"
-            raise HypothesisError("data", needs, found, "Ask a model that `memorize` or `memorize_text` made.")
+            raise OptionError("data", needs, found, "Ask a model that `memorize` or `memorize_text` made.")
         return self.interface.stored_bits / self.n_parameters
 
     @property
@@ -211,7 +211,7 @@ class Model(EqualByContent):
         text, found = self.interface_as(NextToken, "windows"), find_windows(self.transformer)
         if found is None or found.context != text.context:
             needs, other = "a model that memorize_text made", "its layers are others"
-            raise HypothesisError("text", needs, other, "Give a model of memorize_text.")
+            raise OptionError("text", needs, other, "Give a model of memorize_text.")
         return found
 
     def next_distribution(self, prompt: Prompt) -> Array:

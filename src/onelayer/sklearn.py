@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onelayer.compile.memorize import memorize
-from onelayer.errors import MissingExtraError
+from onelayer.errors import MissingExtraError, OptionError
 from onelayer.problems.answers import Scope
 from onelayer.problems.files.table import refuse
 from onelayer.problems.sequences import Sequences, read_sequences
@@ -126,8 +126,8 @@ class OneLayerMemorizer(BaseEstimator):  # type: ignore[misc]  # scikit-learn ha
     def fit(self, X: Any, y: Any, lengths: Any = None) -> OneLayerMemorizer:
         """Compile X and y; ``lengths`` are the numbers of tokens, where an array X is padded at the end."""
         for name, known in (("task", TASKS), ("padding", PADDINGS), ("scope", SCOPES)):
-            if getattr(self, name) not in known:
-                raise refuse(f"{name} among {known}", f"{name}={getattr(self, name)!r}", "Choose one of them.")
+            if (asked := getattr(self, name)) not in known:
+                raise OptionError("memorize", f"{name} among {known}", f"{name}={asked!r}", "Choose one of them.")
         if y is None:
             raise ValueError("OneLayerMemorizer requires y to be passed, but the target y is None.")
         given = self._read(X, lengths, reset=True)
@@ -226,7 +226,7 @@ class OneLayerMemorizer(BaseEstimator):  # type: ignore[misc]  # scikit-learn ha
         if self.padding != "nan":
             return lengths
         if lengths is not None:
-            raise refuse('either lengths or padding="nan"', "both were given", "Drop one of the two.")
+            raise OptionError("memorize", 'either lengths or padding="nan"', "both were given", "Drop one of them.")
         return _lengths_from_nan(tokens)
 
     def _read_y(self, y: Any, sequences: Sequences, scope: Scope) -> Array:

@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import onelayer
-from onelayer import HypothesisError, memorize, save
+from onelayer import OnelayerError, memorize, save
 from onelayer_checker import check
 
 WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=3)
@@ -55,7 +55,7 @@ def certified(folder: str, X, Y, scope) -> Path:
     """The bundle; data that nobody can memorise, or that Python cannot tell apart, is not looked at."""
     try:
         model = memorize(X, Y, scope=scope)
-    except HypothesisError:
+    except OnelayerError:
         assume(False)
     return save(Path(folder) / "m", model, data=(X, Y))
 

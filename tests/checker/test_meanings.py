@@ -16,7 +16,7 @@ import onelayer
 from attacks.bundle import read
 from attacks.counterexamples import COPY, IDENTITY, bundle, claim
 from attacks.meanings import ANSWERS, SEQUENCES, loosen, misnomers
-from onelayer import HypothesisError, load, save
+from onelayer import DataError, HypothesisError, OptionError, load, save
 from onelayer.certificates.names import names_of
 from onelayer_checker import Claim, check
 from onelayer_checker.core.meaning import beside, constant_error
@@ -96,7 +96,7 @@ def test_the_certified_names_are_those_that_answer(tmp_path, facts) -> None:
     a, b, *others = model.form.classes
     form = replace(model.form, classes=(b, a, *others))
     swapped = replace(model, interface=replace(model.interface, form=form))
-    with pytest.raises(HypothesisError, match="a certificate of this very model"):
+    with pytest.raises(OptionError, match="a certificate of this very model"):
         save(tmp_path / "m", swapped, certificate=proof)
     save(tmp_path / "m", swapped, certificate=replace(proof, names=names_of(swapped)))
     assert load(tmp_path / "m").predict(SEQUENCES) != ANSWERS
@@ -176,11 +176,11 @@ def test_reals_are_proved_to_their_rounding_or_to_what_was_asked_for(tmp_path) -
         assert rounding <= float.fromhex(found["eps"]) <= rounding * 1.000001
     with pytest.raises(HypothesisError, match=r"it can prove .*\. Pass tolerance="):
         onelayer.certify(model, X, Y, tolerance=rounding / 2)
-    with pytest.raises(HypothesisError, match="a constant would do"):
+    with pytest.raises(OptionError, match="a constant would do"):
         onelayer.certify(model, X, Y, tolerance=100)
-    with pytest.raises(HypothesisError, match="a number of at least 0"):
+    with pytest.raises(OptionError, match="a number of at least 0"):
         onelayer.certify(model, X, Y, tolerance=-1.0)
-    with pytest.raises(HypothesisError, match="real answers for a tolerance"):
+    with pytest.raises(OptionError, match="real answers for a tolerance"):
         save(tmp_path / "m", memorize(*DATA), data=DATA, tolerance=0.1)
     assert not list(tmp_path.iterdir())
     report = check(save(tmp_path / "m", model, data=(X, Y), tolerance=1e-3), data=(X, Y))
@@ -221,7 +221,7 @@ def test_answers_of_another_kind_are_not_certified() -> None:
     X = rng.standard_normal((6, 2, 2))
     classes, reals = rng.integers(0, 5, (6, 2)), rng.standard_normal((6, 2))
     for first, second in ((classes, reals), (reals, classes)):
-        with pytest.raises(HypothesisError, match="answers of the kind that was memorised"):
+        with pytest.raises(DataError, match="answers of the kind that was memorised"):
             onelayer.certify(memorize(X, first), X, second)
 
 
@@ -259,7 +259,7 @@ def test_names_without_room_in_a_certificate_are_refused_before_it_is_written(
     monkeypatch.setattr(files, "MOST_NAMES", size - 1)
     assert check(honest.copy().write(tmp_path / "large")).gate == "size"
     monkeypatch.setattr(sys.modules[names_of.__module__], "MOST", size - 1)
-    with pytest.raises(HypothesisError, match="names of at most"):
+    with pytest.raises(DataError, match="names of at most"):
         save(tmp_path / "m", memorize(*DATA), data=DATA)
     assert save(tmp_path / "m", memorize(*DATA)).is_dir()
 

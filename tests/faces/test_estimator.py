@@ -17,7 +17,7 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, train_
 from sklearn.utils.estimator_checks import check_estimator
 
 import onelayer
-from onelayer.errors import HypothesisError, MissingExtraError
+from onelayer.errors import DataError, HypothesisError, MissingExtraError, OptionError
 from onelayer.sklearn import OneLayerMemorizer
 
 RNG = np.random.default_rng(0)
@@ -204,7 +204,7 @@ def test_rows_of_a_table_may_be_padded_too() -> None:
 def test_nan_that_is_not_padding_is_refused_by_name(i: int, k, c, message: str) -> None:
     X = filled(np.nan)
     X[i, k, c] = np.nan
-    with pytest.raises(HypothesisError, match=message):
+    with pytest.raises(DataError, match=message):
         OneLayerMemorizer(padding="nan").fit(X, LABELS)
 
 
@@ -213,9 +213,9 @@ def test_nan_is_refused_without_padding() -> None:
         OneLayerMemorizer().fit(filled(np.nan), LABELS)
     inside = filled(0.0)
     inside[4, 0, 1] = np.nan
-    with pytest.raises(HypothesisError, match="sequence 4, token 0, component 1 is nan"):
+    with pytest.raises(DataError, match="sequence 4, token 0, component 1 is nan"):
         OneLayerMemorizer().fit(inside, LABELS, lengths=LENGTHS)
-    with pytest.raises(HypothesisError, match="sequence 4, token 0, component 1 is nan"):
+    with pytest.raises(DataError, match="sequence 4, token 0, component 1 is nan"):
         OneLayerMemorizer(padding="nan").fit([*RAGGED[:4], inside[4, :1], *RAGGED[5:]], LABELS)
 
 
@@ -227,7 +227,7 @@ def test_infinity_is_refused_with_padding() -> None:
 
 
 def test_lengths_and_padding_are_not_both_given() -> None:
-    with pytest.raises(HypothesisError, match="both were given"):
+    with pytest.raises(OptionError, match="both were given"):
         OneLayerMemorizer(padding="nan").fit(filled(np.nan), LABELS, lengths=LENGTHS)
 
 
@@ -281,7 +281,7 @@ def test_scope_decides_where_the_shape_leaves_it_open() -> None:
 
 def test_a_missing_answer_is_refused_by_name() -> None:
     short = [*TOKEN_LABELS[:6], TOKEN_LABELS[6][:-1], *TOKEN_LABELS[7:]]
-    with pytest.raises(HypothesisError, match=rf"sequence 6 has {LENGTHS[6]} tokens and y\[6\] has shape"):
+    with pytest.raises(DataError, match=rf"sequence 6 has {LENGTHS[6]} tokens and y\[6\] has shape"):
         OneLayerMemorizer().fit(RAGGED, short)
 
 
@@ -324,9 +324,9 @@ def test_lost_lengths_are_noticed() -> None:
     """Without routing scikit-learn gives metadata to fit only; reading padding as tokens would go unnoticed."""
     X = filled(0.0)
     model = OneLayerMemorizer(random_state=0).fit(X, LABELS, lengths=LENGTHS)
-    with pytest.raises(HypothesisError, match="`lengths` for arrays"):
+    with pytest.raises(DataError, match="`lengths` for arrays"):
         model.predict(X)
-    with pytest.raises(HypothesisError, match="`lengths` for arrays"):
+    with pytest.raises(DataError, match="`lengths` for arrays"):
         cross_val_score(
             OneLayerMemorizer(), X, LABELS, cv=KFold(2), params={"lengths": LENGTHS}, error_score="raise"
         )
@@ -377,15 +377,15 @@ def test_fits_again_as_something_else() -> None:
 
 @pytest.mark.parametrize("parameter", ["task", "padding", "scope", "mapping", "readout"])
 def test_unknown_parameters_are_named(parameter: str) -> None:
-    with pytest.raises(HypothesisError, match=f"{parameter}='other'"):
+    with pytest.raises(OptionError, match=f"{parameter}='other'"):
         OneLayerMemorizer(**{parameter: "other"}).fit(RAGGED, LABELS)
 
 
 def test_other_shapes_are_refused() -> None:
     model = OneLayerMemorizer().fit(RAGGED, LABELS)
-    with pytest.raises(HypothesisError, match="tokens of 2 components"):
+    with pytest.raises(DataError, match="tokens of 2 components"):
         model.predict(np.zeros((1, 5, 3)))
-    with pytest.raises(HypothesisError, match="at most 5 tokens"):
+    with pytest.raises(DataError, match="at most 5 tokens"):
         model.predict(np.zeros((1, 6, 2)))
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         OneLayerMemorizer().fit(RAGGED, LABELS[:-1])

@@ -13,7 +13,7 @@ import pytest
 import onelayer
 from attacks.hostile import UGLY, honest, hostile_folders
 from onelayer import save
-from onelayer.errors import HypothesisError, visible
+from onelayer.errors import DataError, visible
 from onelayer.measure.report import escape
 
 memorize = partial(onelayer.memorize, certify=False)
@@ -55,7 +55,7 @@ def test_a_page_holds_no_tags_and_nothing_invisible_of_its_bundle() -> None:
 
 @pytest.mark.parametrize("text", UGLY.values())
 def test_errors_hold_nothing_invisible(text) -> None:
-    shown = str(HypothesisError("data", "x", f"found {text}", "y"))
+    shown = str(DataError("data", "x", f"found {text}", "y"))
     assert all(c.isprintable() or c == "\n" for c in shown)
     shown.encode()
     assert visible("größe\nβ") == "größe\nβ"

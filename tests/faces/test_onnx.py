@@ -26,7 +26,7 @@ from exported import (
 from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from onelayer import HypothesisError
+from onelayer import OptionError
 from onelayer.export import onnx as export
 from onelayer.export.onnx import build, to_onnx
 from onelayer.network import Transformer
@@ -182,7 +182,7 @@ def test_a_million_plateaus(dtype) -> None:
 
 def test_what_protobuf_cannot_hold_is_refused_by_name(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(export, "LARGEST", 1_050_000)
-    with pytest.raises(HypothesisError, match=r"\[data\] needs less than 2 GB of weights.* GB\. Use `save`"):
+    with pytest.raises(OptionError, match=r"\[data\] needs less than 2 GB of weights.* GB\. Use `save`"):
         to_onnx(case("boxes of rank 3, float32").model, tmp_path / "model.onnx")
     assert not list(tmp_path.iterdir())
 

@@ -98,11 +98,11 @@ def test_a_function_with_a_lipschitz_constant_is_proved_under_that_assumption() 
     assert 0 < unknown.measured_error <= 0.1
     assert "not proved" in repr(unknown)
     assert "Lipschitz constant" in unknown.explain()
-    with pytest.raises(onelayer.HypothesisError, match=r"nothing was proved.*Lipschitz constant"):
+    with pytest.raises(onelayer.OptionError, match=r"nothing was proved.*Lipschitz constant"):
         unknown.verify()
     X = unknown.interface.box.draw(np.random.default_rng(0), 3)
     for known in (model, unknown):
-        with pytest.raises(onelayer.HypothesisError, match=r"made when it is built.*Lipschitz constant"):
+        with pytest.raises(onelayer.OptionError, match=r"made when it is built.*Lipschitz constant"):
             known.certify(X, wave(X))
 
 
@@ -174,7 +174,7 @@ def test_a_tolerance_out_of_reach_is_refused_before_any_work() -> None:
 )
 def test_bad_wishes_are_refused(options: dict[str, object], message: str) -> None:
     wishes: dict[str, object] = {"n": 2, "tolerance": 0.1} | options
-    with pytest.raises(onelayer.HypothesisError, match=message):
+    with pytest.raises(onelayer.OnelayerError, match=message):
         onelayer.approximate("mean", **wishes)  # type: ignore[arg-type]
 
 

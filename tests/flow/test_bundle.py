@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save as save_tensors
 
-from onelayer import HypothesisError, Model, approximate, load, memorize, memorize_text, save
+from onelayer import DataError, FileError, Model, OptionError, approximate, load, memorize, memorize_text, save
 from onelayer.measure.recall import recall
 from onelayer.problems.tokens import ranges
 
@@ -82,7 +82,7 @@ def flip(path, position: int) -> None:
 )
 def test_spoilt_bundles_are_refused(bundle, spoil, words) -> None:
     spoil(bundle)
-    with pytest.raises(HypothesisError, match=words):
+    with pytest.raises(FileError, match=words):
         load(bundle)
 
 
@@ -100,7 +100,7 @@ def test_every_flipped_byte_of_the_description_is_refused(bundle) -> None:
         if json_or_none(bytes(changed)) == json.loads(original):
             continue  # white space: the same description
         path.write_bytes(changed)
-        with pytest.raises(HypothesisError, match="bundle at"):
+        with pytest.raises(FileError, match="bundle at"):
             load(bundle)
 
 
@@ -114,7 +114,7 @@ def json_or_none(text: bytes):
 def test_a_mixture_of_two_bundles_is_refused(bundle, tmp_path) -> None:
     other = save(tmp_path / "other", memorize(X, rng.standard_normal((20, 5)), certify=False))
     (bundle / "model.safetensors").write_bytes((other / "model.safetensors").read_bytes())
-    with pytest.raises(HypothesisError, match="does not have the digest"):
+    with pytest.raises(FileError, match="does not have the digest"):
         load(bundle)
 
 
@@ -157,7 +157,7 @@ def test_former_bundles_are_read(tmp_path, name, version) -> None:
     as_former(save(tmp_path / "m", model), model, version, [])
     assert load(tmp_path / "m") == model
     edit(tmp_path / "m", "channels", ["x"])
-    with pytest.raises(HypothesisError, match="was edited after it was saved"):
+    with pytest.raises(FileError, match="was edited after it was saved"):
         load(tmp_path / "m")
 
 
@@ -189,7 +189,7 @@ def test_former_functions_answer_within_their_tolerance(tmp_path) -> None:
     assert (again.predict(X) == model.predict(X)).all()
     assert again.interface.allowed_error == model.interface.allowed_error == 0.1
     assert recall(again, X, X - X.mean(axis=1, keepdims=True)).perfect
-    with pytest.raises(HypothesisError, match=r"a model that computes a function, for target"):
+    with pytest.raises(OptionError, match=r"a model that computes a function, for target"):
         _ = again.target
 
 
@@ -207,18 +207,18 @@ def test_names_that_do_not_fit_the_weights_are_refused(tmp_path) -> None:
         description = json.loads((folder / "model.json").read_text())
         del description["weights_sha256"]
         put_together(folder, model, description | {"names_sha256": hashlib.sha256(named).hexdigest()})
-        with pytest.raises(HypothesisError, match=r"names\.json does not fit the weights"):
+        with pytest.raises(FileError, match=r"names\.json does not fit the weights"):
             load(folder)
 
 
 def test_overwriting_is_a_choice(bundle, tmp_path) -> None:
     model = load(bundle)
     save(bundle, model)
-    with pytest.raises(HypothesisError, match="exists already"):
+    with pytest.raises(FileError, match="exists already"):
         save(bundle, model, overwrite=False)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("precious")
-    with pytest.raises(HypothesisError, match="not a onelayer bundle"):
+    with pytest.raises(FileError, match="not a onelayer bundle"):
         save(tmp_path / "mine", model)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["m", "mine"]
 
@@ -227,7 +227,7 @@ def test_classes_that_cannot_be_written_are_named_and_nothing_is_left(tmp_path) 
     model = memorize(X[:2], np.array([frozenset({1}), frozenset({2})], dtype=object))
     assert model.certificate is None
     assert "of type frozenset" in model.ledger.meaning("certified")
-    with pytest.raises(HypothesisError, match="of type frozenset"):
+    with pytest.raises(DataError, match="of type frozenset"):
         save(tmp_path / "m", model)
     assert not list(tmp_path.iterdir())
 

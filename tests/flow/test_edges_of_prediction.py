@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import onelayer
-from onelayer import HypothesisError, approximate, load, save
+from onelayer import DataError, OnelayerError, approximate, load, save
 from onelayer.measure.recall import recall
 from onelayer.network import Attention, Transformer
 from onelayer.network.forward import forward
@@ -67,9 +67,9 @@ def test_what_overflows_gets_the_default_and_nothing_else_changes(name, path) ->
 def test_what_overflows_is_refused_by_name(name, path) -> None:
     model = MODELS[name]
     value = 1.7e308
-    with pytest.raises(HypothesisError, match=r"sequence 2, token 1, component 0 is 1.7e\+308, and .* safe up to"):
+    with pytest.raises(DataError, match=r"sequence 2, token 1, component 0 is 1.7e\+308, and .* safe up to"):
         model.predict(asked_with(value), path=path)
-    with pytest.raises(HypothesisError, match="sequence 2, token 2, component 1 is"):
+    with pytest.raises(DataError, match="sequence 2, token 2, component 1 is"):
         model.predict(asked_with(value, place=(2, 1)), path=path)
 
 
@@ -117,7 +117,7 @@ def test_any_finite_input_is_answered_or_refused_without_a_warning(name, numbers
     for path in ("dense", "auto"):
         try:
             said.append(model.predict(asked, path=path))
-        except HypothesisError as error:
+        except OnelayerError as error:
             said.append(str(error))
     if isinstance(said[0], str):
         assert said[0] == said[1]
@@ -138,7 +138,7 @@ def test_an_infinity_on_the_way_is_refused_although_the_outputs_are_finite() -> 
     found = model.trace(asked)
     assert np.isfinite(found["output"]).all()
     assert any(np.isinf(found[name]).any() for name in found.values)
-    with pytest.raises(HypothesisError, match=r"sequence 2, token 1, component 0 is -3e\+38"):
+    with pytest.raises(DataError, match=r"sequence 2, token 1, component 0 is -3e\+38"):
         model.predict(asked)
 
 
@@ -147,7 +147,7 @@ def test_only_tokens_count_not_what_lies_behind_a_length() -> None:
     asked = X[:5].astype(np.float64)
     asked[3, 2] = 1e300
     np.testing.assert_array_equal(model.predict(asked, np.full(5, 2))[:, :2], Y[:5, :2])
-    with pytest.raises(HypothesisError, match="sequence 3, token 2"):
+    with pytest.raises(DataError, match="sequence 3, token 2"):
         model.predict(asked, np.array([2, 2, 2, 3, 2]))
 
 
@@ -155,7 +155,7 @@ def test_a_function_refuses_what_it_cannot_take() -> None:
     model = approximate("median", n=2, low=0, high=1, tolerance=0.1)
     for value in (3e38, 1e39, -1e200):
         for path in ("dense", "auto"):
-            with pytest.raises(HypothesisError, match="sequence 1, token 0, component 0"):
+            with pytest.raises(DataError, match="sequence 1, token 0, component 0"):
                 model.predict([[[0.5], [0.2]], [[value], [0.2]]], path=path)
 
 
@@ -177,7 +177,7 @@ def test_exported_models_answer_as_predict_does(runtime, tmp_path) -> None:
         if name in WITH_DEFAULT:
             np.testing.assert_array_equal(model.answers(outputs, read), model.predict(asked))
         else:
-            with pytest.raises(HypothesisError, match="sequence 2, token 1, component 0"):
+            with pytest.raises(DataError, match="sequence 2, token 1, component 0"):
                 model.answers(outputs, read)
 
 
@@ -201,7 +201,7 @@ def test_outputs_that_are_no_numbers_are_no_answers() -> None:
     model = MODELS["rank 1, float64"]
     outputs = model.outputs(model.read(X[:3]))
     outputs[1, 2] = np.nan
-    with pytest.raises(HypothesisError, match=r"sequence 1, token 2 is \[nan\]"):
+    with pytest.raises(DataError, match=r"sequence 1, token 2 is \[nan\]"):
         model.form.decode(outputs, None)
     assert model.form.decode(outputs, np.array([3, 2, 3]))[0].tolist() == Y[0].tolist()
     assert model.form.decode(np.full((1, 3, 1), 1e300), None).tolist() == [[8, 8, 8]]
@@ -220,7 +220,7 @@ def test_unseen_words_get_the_default_and_so_does_their_company(tmp_path) -> Non
             assert built.predict(asked, path=path).tolist() == wanted
         found = recall(built, asked, wanted)
         assert (found.right, found.total) == (8, 8)
-    with pytest.raises(HypothesisError, match="not in it"):
+    with pytest.raises(DataError, match="not in it"):
         model.read(asked)  # what is certified or measured must be known
 
 
@@ -233,12 +233,12 @@ def test_unseen_words_in_sequences_of_different_lengths() -> None:
 
 def test_without_a_default_unseen_words_are_listed() -> None:
     model = memorize(FACTS, ANSWERS)
-    with pytest.raises(HypothesisError) as refused:
+    with pytest.raises(DataError) as refused:
         model.predict([["bank", "river"], ["bank", "sea"], ["sea", "ice"]])
     assert "sequence 1, token 1 is 'sea', which is not in it; 2 tokens are not: 'sea', 'ice'. " in str(
         refused.value
     )
-    with pytest.raises(HypothesisError) as refused:
+    with pytest.raises(DataError) as refused:
         model.predict([["bank", f"word {i}"] for i in range(1200)])
     assert "1,200 tokens are not: 'word 0', 'word 1', 'word 2', 'word 3', 'word 4', ..." in str(refused.value)
 
@@ -246,7 +246,7 @@ def test_without_a_default_unseen_words_are_listed() -> None:
 def test_words_for_a_model_of_numbers_are_a_mistake_with_a_default_too() -> None:
     model = memorize(np.arange(8).reshape(4, 2), np.arange(8).reshape(4, 2), default=-1)
     assert model.predict([[0, 99]]).tolist() == [[-1, -1]]
-    with pytest.raises(HypothesisError, match="2 tokens are not: '0', '1'"):
+    with pytest.raises(DataError, match="2 tokens are not: '0', '1'"):
         model.predict([["0", "1"]])
 
 

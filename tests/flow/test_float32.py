@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import onelayer
-from onelayer import HypothesisError
+from onelayer import OptionError
 
 memorize = partial(onelayer.memorize, certify=False)
 
@@ -34,7 +34,7 @@ def test_defaults_of_reals_and_vectors(rng) -> None:
     np.testing.assert_array_equal(model.predict(X), Y)
     given = model.predict(unknown)
     assert (given == np.array([0.5, -2.0])).all(axis=2).mean() > 0.97
-    with pytest.raises(HypothesisError, match="a finite default"):
+    with pytest.raises(OptionError, match="a finite default"):
         memorize(X, Y, default=[0.5, 1.0, 2.0])
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import onelayer
-from onelayer import HypothesisError, approximate
+from onelayer import HypothesisError, OptionError, approximate
 from onelayer.measure.recall import outside_box, recall
 
 
@@ -33,7 +33,7 @@ def test_values_that_are_missing_between_the_special_points_are_noticed() -> Non
 
 @pytest.mark.parametrize("constant", ["3", float("nan"), float("inf"), -1])
 def test_what_is_no_lipschitz_constant(constant) -> None:
-    with pytest.raises(HypothesisError, match="a Lipschitz constant of at least 0"):
+    with pytest.raises(OptionError, match="a Lipschitz constant of at least 0"):
         approximate(wave, n=1, tolerance=0.1, kind="equivariant", lipschitz=constant)
 
 
@@ -77,7 +77,7 @@ def test_a_saved_model_of_a_function_keeps_its_proof(tmp_path) -> None:
     folder = onelayer.save(tmp_path / "kept", model)
     done = subprocess.run([sys.executable, "-I", "-m", "onelayer_checker", folder], capture_output=True, text=True)
     assert done.stdout.splitlines()[-1] == "VERIFIED"
-    with pytest.raises(HypothesisError, match="the proof about a function is made when it is built"):
+    with pytest.raises(OptionError, match="the proof about a function is made when it is built"):
         onelayer.save(tmp_path / "other", model, data=(np.zeros((1, 2, 1)), np.zeros((1, 2, 1))))
 
 

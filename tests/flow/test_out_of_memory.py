@@ -17,7 +17,7 @@ import pytest
 import onelayer
 from onelayer.compile import prove
 from onelayer.contexts import quantiser
-from onelayer.errors import HypothesisError
+from onelayer.errors import DataError, FileError
 from onelayer.problems import blocks
 from onelayer.problems.blocks import is_mapped
 from onelayer.problems.files import streamed
@@ -156,7 +156,7 @@ def test_nothing_is_left_in_the_temporary_folder(
     small_batches(monkeypatch)
     monkeypatch.setattr("tempfile.tempdir", str(scratch))
     if broken:
-        with pytest.raises(HypothesisError, match="null"):
+        with pytest.raises(DataError, match="null"):
             read_table(path)
     else:
         table = read_table(path)
@@ -178,7 +178,7 @@ def test_arrays_beside_each_other(tmp_path: Path) -> None:
     assert is_mapped(table.X)
     assert table.scope == "token"
     assert tensors(memorize(table.X, table.Y)) == tensors(memorize(X, Y))
-    with pytest.raises(HypothesisError, match=r"X\.npy"):
+    with pytest.raises(FileError, match=r"X\.npy"):
         read_table(tmp_path / "trainY.npy")
 
 

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import onelayer
-from onelayer.errors import HypothesisError, MissingExtraError
+from onelayer.errors import DataError, FileError, MissingExtraError, OptionError
 from onelayer.problems.tables import Table, example, read_table, write_answers
 
 memorize = partial(onelayer.memorize, certify=False)
@@ -248,7 +248,7 @@ def test_three_tokens_in_three_pairs() -> None:
 
 @pytest.mark.parametrize("name", ["compani", "", "../files", "company.csv"])
 def test_unknown_examples_are_refused(name: str) -> None:
-    with pytest.raises(HypothesisError, match="among company, three_tokens"):
+    with pytest.raises(OptionError, match="among company, three_tokens"):
         example(name)
 
 
@@ -275,15 +275,15 @@ def test_a_failed_write_leaves_the_old_file_alone(
 
 def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
     table = read_table(example("three_tokens"))
-    with pytest.raises(HypothesisError, match="answers for 3 sequences; there are 2"):
+    with pytest.raises(DataError, match="answers for 3 sequences; there are 2"):
         write_answers(tmp_path / "a.csv", table, [1, 2])
-    with pytest.raises(HypothesisError, match="sequence 1 has 2 tokens and 1 answers"):
+    with pytest.raises(DataError, match="sequence 1 has 2 tokens and 1 answers"):
         write_answers(tmp_path / "a.csv", table, [[1, 2], [3], [4, 5]], "token")
-    with pytest.raises(HypothesisError, match=r"answer for sequence 0 has 1, a number, and .* 2 has 'b', text"):
+    with pytest.raises(DataError, match=r"answer for sequence 0 has 1, a number, and .* 2 has 'b', text"):
         write_answers(tmp_path / "a.csv", table, [1, 2, "b"])
-    with pytest.raises(HypothesisError, match=r"ends in \.txt"):
+    with pytest.raises(FileError, match=r"ends in \.txt"):
         write_answers(tmp_path / "a.txt", table, table.Y)
-    with pytest.raises(HypothesisError, match="there is no folder"):
+    with pytest.raises(FileError, match="there is no folder"):
         write_answers(tmp_path / "none" / "a.csv", table, table.Y)
     assert not list(tmp_path.iterdir())
 

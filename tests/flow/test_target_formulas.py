@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onelayer import HypothesisError
+from onelayer import OnelayerError, OptionError
 from onelayer.problems.targets import resolve
 from onelayer.problems.targets.expression import read_expression
 from onelayer.problems.targets.formula import formula
@@ -135,7 +135,7 @@ REFUSED = {
 @pytest.mark.parametrize("text", REFUSED, ids=lambda text: text[:20])
 def test_refusals_name_the_place(text: str) -> None:
     n, d, column, message = REFUSED[text]
-    with pytest.raises(HypothesisError) as refused:
+    with pytest.raises(OptionError) as refused:
         resolve(text, n=n, d=d)
     assert message in str(refused.value)
     assert column is None or f"at column {column}" in str(refused.value)
@@ -149,7 +149,7 @@ WORDS += ["abs(", "sqrt(", "x[0]", "import", "__", ".", "[", "]", ":"]
 def test_any_text_is_read_or_refused(words: list[str]) -> None:
     try:
         kind, program = read_expression(" ".join(words), 2, 1)
-    except HypothesisError:
+    except OnelayerError:
         return
     assert kind in ("equivariant", "invariant", "ordered")
     assert program.evaluate(np.ones((1, 2, 1))).size == len(program.outputs)

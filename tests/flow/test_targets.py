@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from onelayer import HypothesisError
+from onelayer import DataError, HypothesisError, OnelayerError, OptionError
 from onelayer.problems.targets import ZOO, Builder, Program, names, resolve
 from onelayer.problems.targets.slopes import lipschitz
 from onelayer_checker.functions.targets import bounds, read_program
@@ -146,7 +146,7 @@ def test_evaluation_in_blocks(monkeypatch) -> None:
     monkeypatch.setattr("onelayer.problems.targets.program.MOST_HELD", 500)
     assert np.array_equal(program.evaluate(X), whole)
     assert program.evaluate(X[:0]).shape == (0, 4, 2)
-    with pytest.raises(HypothesisError, match=r"sequences of shape \[B, 4, 2\]"):
+    with pytest.raises(DataError, match=r"sequences of shape \[B, 4, 2\]"):
         program.evaluate(X[:, :3])
 
 
@@ -178,7 +178,7 @@ BAD_PROGRAMS = {
 @pytest.mark.parametrize("name", BAD_PROGRAMS)
 def test_bad_programs_are_refused(name: str) -> None:
     lines, outputs, per = BAD_PROGRAMS[name]
-    with pytest.raises(HypothesisError, match="straight-line program"):
+    with pytest.raises(OptionError, match="straight-line program"):
         Program(2, 1, lines, outputs, per, 1)
 
 
@@ -188,7 +188,7 @@ def test_programs_are_as_symmetric_as_their_values() -> None:
     assert resolve(ZOO["reversal"].program(3, 1), n=3, d=1).kind == "ordered"
     with pytest.raises(HypothesisError, match=r"'program' to be equivariant; with the tokens of .* in the order"):
         resolve(ZOO["reversal"].program(3, 1), n=3, d=1, kind="equivariant")
-    with pytest.raises(HypothesisError, match="it is for n=3, d=1"):
+    with pytest.raises(OptionError, match="it is for n=3, d=1"):
         resolve(ZOO["max"].program(3, 1), n=4, d=1)
 
 
@@ -249,5 +249,5 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_refusals(name: str) -> None:
     target, options, message = REFUSED[name]
-    with pytest.raises(HypothesisError, match=message):
+    with pytest.raises(OnelayerError, match=message):
         resolve(target, **{"n": 3, "d": 1, **options})

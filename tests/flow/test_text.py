@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import onelayer
-from onelayer import HypothesisError, Model, load, memorize
+from onelayer import DataError, HypothesisError, Model, OnelayerError, OptionError, load, memorize
 from onelayer.compile import next_token as construction
 from onelayer.compile.text import python_reference
 from onelayer.gadgets.windows import find_windows
@@ -310,7 +310,7 @@ def test_without_the_extra_bytes_still_work() -> None:
 )
 def test_refusals(arguments, said) -> None:
     keywords = arguments[3] if len(arguments) > 3 else {}
-    with pytest.raises(HypothesisError, match=said):
+    with pytest.raises(OnelayerError, match=said):
         memorize_text(*arguments[:3], **keywords)
 
 
@@ -320,14 +320,14 @@ def test_the_longest_context_works() -> None:
 
 def test_prompts_are_refused_for_tokens_that_the_text_has_not() -> None:
     m = memorize_text("abcd abd", 2)
-    with pytest.raises(HypothesisError, match=r"token 1 of the prompt has the id 122 \(b'z'\)"):
+    with pytest.raises(DataError, match=r"token 1 of the prompt has the id 122 \(b'z'\)"):
         m.generate("az", 1)
-    with pytest.raises(HypothesisError, match="has the id 256, which does not"):
+    with pytest.raises(DataError, match="has the id 256, which does not"):
         m.generate([97, 256], 1)
     assert m.generate("zzab", 1) == m.generate("ab", 1)  # out of reach
-    with pytest.raises(HypothesisError, match="length=-1"):
+    with pytest.raises(OptionError, match="length=-1"):
         m.generate("ab", -1)
-    with pytest.raises(HypothesisError, match="seed=-1"):
+    with pytest.raises(OptionError, match="seed=-1"):
         m.generate("ab", 1, sampled=True, seed=-1)
 
 
@@ -375,7 +375,7 @@ def test_other_models_are_no_texts() -> None:
         lambda: answers.windows,
         lambda: recall_text(answers, "a"),
     ):
-        with pytest.raises(HypothesisError, match=r"a model that continues a text.*this model answers from stored"):
+        with pytest.raises(OptionError, match=r"a model that continues a text.*this model answers from stored"):
             ask()
     text = model(3)
     entry, narrow = text.interface.to_json(), replace(text.form, components=3)
@@ -384,7 +384,7 @@ def test_other_models_are_no_texts() -> None:
     uncausal = replace(text.transformer, attention=replace(text.transformer.attention, causal=False))
     assert find_windows(uncausal) is None
     for other in (replace(text, transformer=uncausal), replace(text, interface=replace(text.interface, context=4))):
-        with pytest.raises(HypothesisError, match="its layers"):
+        with pytest.raises(OptionError, match="its layers"):
             _ = other.windows
 
 

@@ -92,12 +92,27 @@ def test_no_name_hides_a_module() -> None:
 
 
 def test_errors_name_statements_of_the_catalogue() -> None:
+    """A refusal by a theorem names it; what people give and ask for has errors of its own."""
     for path in SOURCE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "HypothesisError":
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in {"HypothesisError", "PrecisionError"}:
                 first = node.args[0]
                 if isinstance(first, ast.Constant):
                     assert first.value in CATALOGUE, f"{path}: {first.value}"
+                    assert first.value != "data", f"{path}: data is no theorem"
+
+
+def test_no_control_flow_reads_what_an_error_says() -> None:
+    """The class of an error decides what happens next: no condition asks for its words."""
+    for path in SOURCE.rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        caught = {node.name for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler) and node.name}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.If | ast.While | ast.IfExp | ast.Assert):
+                for part in ast.walk(node.test):
+                    words = isinstance(part, ast.Attribute) and part.attr in {"statement", "subject", "needs"}
+                    words |= isinstance(part, ast.Call) and ast.unparse(part) in {f"str({name})" for name in caught}
+                    assert not words, f"{path}, line {part.lineno}: {ast.unparse(node.test)}"
 
 
 def test_the_core_needs_no_extra() -> None:

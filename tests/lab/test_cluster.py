@@ -9,7 +9,7 @@ import distributed
 import pytest
 
 from onelayer import lab
-from onelayer.errors import HypothesisError
+from onelayer.errors import OptionError
 from onelayer.lab.experiments import softmax_and_boltzmann
 from onelayer.lab.store import Store
 
@@ -50,7 +50,7 @@ def test_a_sweep_survives_a_killed_worker(cluster, tmp_path, monkeypatch) -> Non
 def test_addresses_that_do_not_answer_are_refused(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("onelayer.lab.harness.PATIENCE", 1.0)
     for address in ("tcp://127.0.0.1:9", "nonsense", ""):
-        with pytest.raises(HypothesisError, match="a Dask scheduler that answers"):
+        with pytest.raises(OptionError, match="a Dask scheduler that answers"):
             lab.run(NAME, results=tmp_path, cluster=address)
 
 
@@ -58,6 +58,6 @@ def test_a_scheduler_without_workers_is_refused(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("onelayer.lab.harness.PATIENCE", 1.0)
     with (
         distributed.LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address=None) as empty,
-        pytest.raises(HypothesisError, match=r"has none.*dask worker tcp://"),
+        pytest.raises(OptionError, match=r"has none.*dask worker tcp://"),
     ):
         lab.run(NAME, results=tmp_path, cluster=empty.scheduler_address)

@@ -15,7 +15,7 @@ import pyarrow.parquet
 import pytest
 
 from onelayer import lab
-from onelayer.errors import HypothesisError
+from onelayer.errors import FileError, OptionError
 from onelayer.lab import experiments, registry, report, store
 from onelayer.lab.store import META, Store
 
@@ -195,11 +195,11 @@ def test_an_interrupted_run_has_a_page_too(tmp_path) -> None:
 
 
 def test_what_cannot_be_is_said(tmp_path) -> None:
-    with pytest.raises(HypothesisError, match=r"\[lab\].*'nothing' is none.*softmax-and-boltzmann"):
+    with pytest.raises(OptionError, match=r"\[lab\].*'nothing' is none.*softmax-and-boltzmann"):
         lab.run("nothing", results=tmp_path)
-    with pytest.raises(HypothesisError, match="results of preset full"):
+    with pytest.raises(FileError, match="results of preset full"):
         report.sections(tmp_path, "full")
-    with pytest.raises(HypothesisError, match="at least one seed"):
+    with pytest.raises(OptionError, match="at least one seed"):
         lab.run("softmax-and-boltzmann", seeds=0, results=tmp_path)
     for arguments in (["run", "nothing"], ["report", "--results", str(tmp_path)]):
         command = [sys.executable, "-c", "from onelayer.cli import main; main()", "lab", *arguments]
@@ -235,10 +235,10 @@ def test_same_rows_for_the_same_seed(name: str, tmp_path) -> None:
 
 @pytest.mark.usefixtures("toy")
 def test_no_process_and_damaged_rows_are_refused_by_name(tmp_path) -> None:
-    with pytest.raises(HypothesisError, match="at least one process"):
+    with pytest.raises(OptionError, match="at least one process"):
         lab.run("toy", seeds=1, results=tmp_path, jobs=0)
     lab.run("toy", seeds=1, results=tmp_path, jobs=1)
     damaged = next((tmp_path / "toy" / "quick").iterdir())
     damaged.write_bytes(damaged.read_bytes()[:50])
-    with pytest.raises(HypothesisError, match=f"{damaged.name} is damaged.*Delete it"):
+    with pytest.raises(FileError, match=f"{damaged.name} is damaged.*Delete it"):
         lab.run("toy", seeds=1, results=tmp_path, jobs=1)

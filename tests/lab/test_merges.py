@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import onelayer
-from onelayer.errors import HypothesisError
+from onelayer.errors import DataError, OptionError
 from onelayer.lab import collapse
 from onelayer.lab.merges import context_keys, nearest_pairs
 from onelayer.problems.sequences import read_sequences
@@ -120,7 +120,7 @@ def test_constructed_contexts_do_not_merge_and_torch_models_are_read() -> None:
 
 def test_bad_requests_are_refused(planted) -> None:
     X, outputs = planted
-    with pytest.raises(HypothesisError, match="a margin of at least 0"):
+    with pytest.raises(OptionError, match="a margin of at least 0"):
         collapse(outputs, X, margin=-1.0)
-    with pytest.raises(HypothesisError, match="outputs of shape"):
+    with pytest.raises(DataError, match="outputs of shape"):
         collapse(outputs[:, :2], X)

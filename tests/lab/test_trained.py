@@ -12,7 +12,7 @@ import torch
 
 import onelayer
 from onelayer import to_torch
-from onelayer.errors import HypothesisError
+from onelayer.errors import DataError, OptionError
 from onelayer.lab.trained import (
     Budget,
     Net,
@@ -216,7 +216,7 @@ def test_parameters_are_counted_and_filled() -> None:
 
 
 def test_answers_must_fit_the_tokens() -> None:
-    with pytest.raises(HypothesisError, match="answers of shape"):
+    with pytest.raises(DataError, match="answers of shape"):
         Task(np.zeros((3, 2), int), np.zeros((3, 3), int))
-    with pytest.raises(HypothesisError, match="a trained model"):
+    with pytest.raises(OptionError, match="a trained model"):
         contexts(object(), np.zeros((3, 2), int))

@@ -11,7 +11,7 @@ import torch
 from matplotlib.figure import Figure
 
 import onelayer
-from onelayer import HypothesisError, cast, load, to_onnx, to_torch
+from onelayer import DataError, HypothesisError, OptionError, cast, load, to_onnx, to_torch
 from onelayer.interfaces import Answers, Function, NextToken
 from onelayer.measure.recall import recall
 from tests.model.models import MAKERS, TEXT, made
@@ -91,7 +91,7 @@ def test_every_model_says_what_is_proved(name: str) -> None:
         return
     assert "It has no certificate." in model.explain()
     assert model.interface.says in model.explain()
-    with pytest.raises(HypothesisError, match="nothing was proved of this model"):
+    with pytest.raises(OptionError, match="nothing was proved of this model"):
         model.verify()
 
 
@@ -115,20 +115,20 @@ def test_what_another_kind_has_is_said_in_one_line(name: str) -> None:
         for verb in verbs:
             if kind is owner:
                 continue
-            with pytest.raises(HypothesisError) as refusal:
+            with pytest.raises(OptionError) as refusal:
                 verb()
             assert f"a model that {owner.says}" in str(refusal.value)
             assert f"this model {kind.says}" in str(refusal.value)
             assert "\n" not in str(refusal.value)
     if kind is Function:
-        with pytest.raises(HypothesisError, match=r"stored answers, for bits_per_parameter.*computes a function"):
+        with pytest.raises(OptionError, match=r"stored answers, for bits_per_parameter.*computes a function"):
             _ = model.bits_per_parameter
     else:
         assert 0 < model.bits_per_parameter < 32
 
 
 def test_a_text_is_no_batch_of_windows() -> None:
-    with pytest.raises(HypothesisError, match=r"windows of 6 token ids.*Use `generate`"):
+    with pytest.raises(DataError, match=r"windows of 6 token ids.*Use `generate`"):
         made("text").model.predict(TEXT)
 
 
@@ -138,7 +138,7 @@ def test_a_python_function_is_not_in_the_file(tmp_path: Path) -> None:
     assert (again.error_bound, again.measured_error) == (one.model.error_bound, one.model.measured_error)
     assert again.target.name == "wave"
     for ask in (lambda: again.errors(one.X), again.plot):
-        with pytest.raises(HypothesisError, match=r"'wave' was a Python function, which no file holds"):
+        with pytest.raises(OptionError, match=r"'wave' was a Python function, which no file holds"):
             ask()
 
 

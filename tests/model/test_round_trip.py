@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from onelayer import HypothesisError, Model, load, memorize, memorize_text
+from onelayer import FileError, Model, OnelayerError, OptionError, load, memorize, memorize_text
 from onelayer.ledger import Constant, Ledger
 from onelayer.problems.tokens import learn_pairs
 from onelayer_checker import check
@@ -104,7 +104,7 @@ def test_any_data_that_is_memorised_is_kept(tmp_path_factory, case, dtype) -> No
     X, Y, options = case
     try:
         model = memorize(X, Y, dtype=dtype, **options)
-    except HypothesisError:
+    except OnelayerError:
         return  # equal contexts with different answers, numbers that the dtype does not tell apart, mixed names
     assert_kept(model, tmp_path_factory.mktemp("any"))
 
@@ -143,7 +143,7 @@ def test_equality_sees_every_part() -> None:
 
 def test_a_certificate_of_another_model_is_not_written(tmp_path: Path) -> None:
     words, classes = made("words").model, made("classes in float32").model
-    with pytest.raises(HypothesisError, match="its names are not those of the model"):
+    with pytest.raises(OptionError, match="its names are not those of the model"):
         replace(classes, certificate=words.certificate).save(tmp_path / "m")
     assert not list(tmp_path.iterdir())
 
@@ -154,5 +154,5 @@ def test_a_certificate_that_does_not_fit_its_weights_is_refused_not_dropped(tmp_
     for part in ("certificate.json", "data.safetensors"):
         folder = made("classes in float32").model.save(tmp_path / "m")
         (folder / part).write_bytes((tmp_path / "classes in float64" / part).read_bytes())
-        with pytest.raises(HypothesisError, match="is not the file that was certified"):
+        with pytest.raises(FileError, match="is not the file that was certified"):
             load(folder)

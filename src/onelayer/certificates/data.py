@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.errors import HypothesisError
+from onelayer.errors import DataError
 from onelayer.interfaces import NextToken
 from onelayer.problems.answers import Answers, in_classes_of
 from onelayer.problems.sequences import Sequences
@@ -29,7 +29,7 @@ def of_answers(model: Model, sequences: Sequences, answers: Answers) -> dict[str
     if answers.form.classes is not None and (rows < 0).any():
         unknown = answers.form.classes[int(answers.rows[int(np.argmax(rows[:, 0] < 0)), 0])]
         needs, found = "answers that the model knows", f"{unknown!r} is none of its classes"
-        raise HypothesisError("memorize", needs, found, "Certify its own data.")
+        raise DataError("memorize", needs, found, "Certify its own data.")
     data = {"tokens": np.ascontiguousarray(tokens), "answers": np.ascontiguousarray(rows)}
     if sequences.lengths is not None:
         data["lengths"] = sequences.lengths

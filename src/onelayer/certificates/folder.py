@@ -14,7 +14,7 @@ from safetensors.numpy import load as load_tensors
 
 from onelayer.certificates.names import FILE as NAMES
 from onelayer.certificates.names import Names
-from onelayer.errors import HypothesisError
+from onelayer.errors import FileError
 from onelayer_checker import Claim, check
 
 Array = NDArray[Any]
@@ -43,7 +43,7 @@ def read_certified(folder: str | Path) -> CertifiedFolder:
     except Exception as error:  # a broken file breaks its reader in many ways
         found = str(error)[:200]
     remedy = "Write it with `onelayer memorize` or `onelayer approximate`."
-    raise HypothesisError("data", f"a certified bundle at {folder}", found, remedy)
+    raise FileError("file", f"a certified bundle at {folder}", found, remedy)
 
 
 def read_files(content: Mapping[str, bytes]) -> CertifiedFolder:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onelayer.errors import HypothesisError
+from onelayer.errors import DataError
 from onelayer.interfaces import NextToken
 from onelayer.network import Transformer
 
@@ -60,7 +60,7 @@ def certifiable(names: Names) -> Names:
     """The same names; an error if a certificate has no room for them."""
     if (size := len(to_bytes(names))) > MOST:
         needs, found = f"names of at most {MOST:,} bytes in a certificate", f"they take {size:,}"
-        raise HypothesisError("data", needs, found, "Use shorter names, or save without a certificate.")
+        raise DataError("data", needs, found, "Use shorter names, or save without a certificate.")
     return names
 
 
@@ -86,7 +86,7 @@ def _listed(what: str, names: tuple[Hashable, ...] | None) -> list[Any] | None:
             return {"real": float(name).hex()}
         if name is None or isinstance(name, str | bool | int):
             return name
-        raise HypothesisError(
+        raise DataError(
             "data",
             f"{what} made of words, numbers, None or tuples of them, to be saved",
             f"one is {name!r} of type {type(name).__name__}",

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onelayer.certificates.words import at_most
-from onelayer.errors import HypothesisError
+from onelayer.errors import HypothesisError, OptionError, PrecisionError
 from onelayer_checker import Claim, Report, Verdict
 
 if TYPE_CHECKING:
@@ -35,22 +35,21 @@ def allowed(model: Model, answers: Array, tolerance: float | None) -> float:
     if model.form.classes is not None:
         if tolerance is not None:
             found = f"the answers are {len(model.form.classes)} classes, and tolerance={tolerance}"
-            raise HypothesisError("memorize", "real answers for a tolerance", found, "Leave it out.")
+            raise OptionError("memorize", "real answers for a tolerance", found, "Leave it out.")
         return CLASSES
     if tolerance is not None and not (isinstance(tolerance, float | int) and 0 <= tolerance < np.inf):
         needs = "a tolerance that is a number of at least 0"
-        raise HypothesisError("memorize", needs, f"tolerance={tolerance!r:.40}", "Give a number such as 1e-6.")
+        raise OptionError("memorize", needs, f"tolerance={tolerance!r:.40}", "Give a number such as 1e-6.")
     dtype = model.transformer.dtype
     rounding = float(np.abs(answers - answers.astype(dtype)).max())
     most = SLACK * max(rounding, model.interface.error_upper) if tolerance is None else float(tolerance)
     apart = float((answers.max(axis=0) - answers.min(axis=0)).max())
     if 0 < apart <= 2 * most:
-        raise HypothesisError(
-            "memorize",
-            "answers that are further apart than twice their error",
-            f"they spread over {apart:.3g} and may be off by {most:.3g}: a constant would do",
-            f"Give a tolerance below {apart / 2:.3g}." if tolerance is not None else 'Use dtype="float64".',
-        )
+        needs = "answers that are further apart than twice their error"
+        found = f"they spread over {apart:.3g} and may be off by {most:.3g}: a constant would do"
+        if tolerance is not None:
+            raise OptionError("memorize", needs, found, f"Give a tolerance below {apart / 2:.3g}.")
+        raise PrecisionError("memorize", needs, found, 'Use dtype="float64".')
     return most
 
 

@@ -37,7 +37,7 @@ from onelayer.cli.console import (
 )
 from onelayer.compile.memorize import memorize as memorize_data
 from onelayer.compile.planning import plan as plan_data
-from onelayer.errors import HypothesisError, MissingExtraError, visible
+from onelayer.errors import DataError, FileError, MissingExtraError, OnelayerError, visible
 from onelayer.export.bundle import check_target
 from onelayer.measure.price import compare
 from onelayer.measure.recall import outside_box, recall_answers
@@ -119,7 +119,7 @@ def predict(
 ) -> None:
     """Answer for sequences, stored or not."""
     if out_file is not None and out_file.exists() and not overwrite:
-        raise HypothesisError("data", "a new file for the answers", f"{out_file} exists", "Pass --overwrite.")
+        raise FileError("file", "a new file for the answers", f"{out_file} exists", "Pass --overwrite.")
     with progress() as step, about(data):
         step("reading")
         memory, table = load(model), read_table(data)
@@ -251,7 +251,7 @@ def version(
 
 def answers_of(table: Table) -> Any:
     if table.Y is None:
-        raise HypothesisError("data", "answers beside the sequences", "there are none", "Add a column of answers.")
+        raise DataError("data", "answers beside the sequences", "there are none", "Add a column of answers.")
     return table.Y
 
 
@@ -259,7 +259,7 @@ def run() -> None:
     """What a person can mend is said in a line, without a traceback."""
     try:
         app()
-    except (HypothesisError, MissingExtraError, OSError) as error:
+    except (OnelayerError, MissingExtraError, OSError) as error:
         err.print(
             f"error: {visible(in_options(str(error)))}", style="red", highlight=False, markup=False, soft_wrap=True
         )

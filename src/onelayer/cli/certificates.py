@@ -14,7 +14,7 @@ from onelayer.certificates.explain import explain as explain_folder
 from onelayer.certificates.folder import CERTIFICATE
 from onelayer.certificates.names import FILE as NAMES
 from onelayer.cli.console import AsJson, Model, about, print_json, progress, say
-from onelayer.errors import HypothesisError, MissingExtraError
+from onelayer.errors import DataError, FileError, MissingExtraError, OptionError
 from onelayer.export.bundle import DESCRIPTION
 from onelayer.measure.exports import onnx_mismatch, replay, torch_mismatch
 from onelayer.measure.report import write_report
@@ -67,7 +67,7 @@ def verify(
             )
         except ValueError as error:
             needs = "claims such as 'memorizes', 'memorizes float32' or 'memorizes float32 1e-6'"
-            raise HypothesisError("data", needs, str(error), "Correct --require.") from None
+            raise OptionError("data", needs, str(error), "Correct --require.") from None
         verdict = replace(verdict, notes=(*verdict.notes, *read_here))
         if verdict.gate == "flint":
             raise MissingExtraError(f"--engine {engine}", "python-flint", "exact")
@@ -103,7 +103,7 @@ def given_data(model: Path, file: Path | None) -> tuple[Any, list[str]]:
     with about(file):
         table = read_table(file)
         if table.Y is None:
-            raise HypothesisError("data", "answers beside the sequences", "there are none", "Add them.")
+            raise DataError("data", "answers beside the sequences", "there are none", "Add them.")
     said = f"{file.name} was read by onelayer, and its arrays were handed to the checker"
     return (table.X, table.Y, table.lengths), [said]
 
@@ -133,7 +133,7 @@ def report(
 ) -> None:
     """Have a bundle's certificate decided, and write one page that a person can read."""
     if not out_file.absolute().parent.is_dir():
-        raise HypothesisError("data", "a folder that exists", f"there is no {out_file.parent}", "Create it.")
+        raise FileError("file", "a folder that exists", f"there is no {out_file.parent}", "Create it.")
     with progress() as step:
         step("checking")
         verdict = write_report(model, out_file)

@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from onelayer.errors import HypothesisError, visible
+from onelayer.errors import OnelayerError, visible
 from onelayer.problems.tables import Table, like_answers
 from onelayer.search.problem import Mapping, Options, Readout
 
@@ -84,9 +84,9 @@ def about(data: Path) -> Iterator[None]:
     """Say in which file something was found."""
     try:
         yield
-    except HypothesisError as error:
+    except OnelayerError as error:
         found = error.found if data.name in error.found else f"in {data.name}, {error.found}"
-        raise HypothesisError(error.statement, error.needs, found, error.remedy) from None
+        raise error.having_found(found) from None
 
 
 def in_options(message: str) -> str:

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from onelayer.errors import HypothesisError
+from onelayer.errors import FileError, OptionError
 from onelayer.ledger import show
 from onelayer.measure.pictures import gaps_lower
 from onelayer.model import Model
@@ -65,9 +65,9 @@ def gap_histogram(console: Console, model: Model) -> None:
 def check_picture(path: Path) -> None:
     """Refuse a picture that could not be written, before anything is shown."""
     if path.suffix.lower() not in (".png", ".svg"):
-        raise HypothesisError("data", "a picture name ending in .png or .svg", f"it is {path}", "Rename it.")
+        raise OptionError("data", "a picture name ending in .png or .svg", f"it is {path}", "Rename it.")
     if not path.absolute().parent.is_dir():
-        raise HypothesisError("data", "a folder that exists", f"there is no {path.parent}", "Create it.")
+        raise FileError("file", "a folder that exists", f"there is no {path.parent}", "Create it.")
 
 
 def demo(console: Console, data: DataTable, model: Model) -> None:

@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.table import Table as Grid
 
 from onelayer.cli.console import AsJson, Data, Positions, Seed, about, err, out, print_json, say
-from onelayer.errors import HypothesisError
+from onelayer.errors import DataError
 from onelayer.lab.race import Outcome, Runner
 from onelayer.lab.race import race as run_race
 from onelayer.problems.sequences import Sequences, read_sequences
@@ -33,7 +33,7 @@ def race(
     """Compile the data, and train a twin (one layer, one head, Adam) on it; where it stalls, say what it merged."""
     table = read_table(data)
     if table.Y is None:
-        raise HypothesisError("data", "answers beside the sequences", "there are none", "Add a column of answers.")
+        raise DataError("data", "answers beside the sequences", "there are none", "Add a column of answers.")
     watched = err.is_terminal and not as_json
     with about(data), Live(console=err, transient=True, refresh_per_second=8) if watched else nullcontext() as live:
 

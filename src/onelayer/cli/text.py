@@ -13,7 +13,7 @@ from onelayer.cli import pictures
 from onelayer.cli.console import AsJson, Overwrite, Seed, about, err, out, print_json, progress, say
 from onelayer.compile.text import CONTEXT, python_reference
 from onelayer.compile.text import memorize_text as memorize
-from onelayer.errors import HypothesisError
+from onelayer.errors import OptionError
 from onelayer.export.bundle import check_target
 from onelayer.interfaces import NextToken
 from onelayer.measure.recall import recall_text
@@ -93,7 +93,7 @@ def recite(
     """Have a model of a text go on from a prompt: a passage of the text, at least as long as the context."""
     if (prompt is None) == (prompt_file is None):
         found = "there is none" if prompt is None else "there are two"
-        raise HypothesisError("text", "one prompt", found, "Pass either --prompt or --prompt-file.")
+        raise OptionError("text", "one prompt", found, "Pass either --prompt or --prompt-file.")
     given = prompt_file.read_bytes() if prompt_file else (prompt or "").encode(errors="surrogateescape")
     with progress() as step:
         step("reading")

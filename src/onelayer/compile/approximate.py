@@ -15,7 +15,7 @@ from onelayer.certificates.certificate import Certificate
 from onelayer.certificates.functions import bound_of, prove
 from onelayer.compile import continuous, positional, quantise
 from onelayer.compile.cost import Built, Request
-from onelayer.errors import HypothesisError
+from onelayer.errors import HypothesisError, OptionError, PrecisionError
 from onelayer.interfaces import Function
 from onelayer.interfaces.plan import Plan
 from onelayer.ledger import Constant, Ledger
@@ -88,17 +88,17 @@ def _request(
         isinstance(x, Integral) for x in (n, d)
     ):
         given = f"n={n!r}, d={d!r}, low={low!r}, high={high!r}, tolerance={tolerance!r}"
-        raise HypothesisError("approximate", "whole n and d, numbers for the rest", given, "Give them so.")
+        raise OptionError("approximate", "whole n and d, numbers for the rest", given, "Give them so.")
     if not (np.isfinite([low, high]).all() and low < high):
         given, remedy = f"low={low}, high={high}", "Give finite ends, the smaller as low."
-        raise HypothesisError("approximate", "a box with low < high", given, remedy)
+        raise OptionError("approximate", "a box with low < high", given, remedy)
     if not 0 < tolerance < np.inf:
-        raise HypothesisError("approximate", "a tolerance above 0", f"tolerance={tolerance}", "Give, say, 0.05.")
+        raise OptionError("approximate", "a tolerance above 0", f"tolerance={tolerance}", "Give, say, 0.05.")
     if type(seed) is not int or seed < 0:
-        raise HypothesisError("approximate", "a whole seed of at least 0", f"seed={seed!r}", "Give 0, 1, 2, ...")
+        raise OptionError("approximate", "a whole seed of at least 0", f"seed={seed!r}", "Give 0, 1, 2, ...")
     number = np.dtype(dtype)
     if number not in (np.float32, np.float64):
-        raise HypothesisError("approximate", "dtype float32 or float64", f"dtype {number}", "Change it.")
+        raise OptionError("approximate", "dtype float32 or float64", f"dtype {number}", "Change it.")
     low, high = (float(np.asarray(edge, number)) for edge in (low, high))  # what the model can be asked about
     found = resolve(target, n=n, d=d, low=low, high=high, lipschitz=lipschitz, kind=kind, components=components)
     return Request(found, low, high, float(tolerance), number, seed, say)
@@ -108,7 +108,7 @@ def _choose(request: Request, construction: str) -> list[Plan]:
     """What was asked for, or all that were compared; the best first: with a proof, then the fewest parameters."""
     if construction not in get_args(Construction):
         known = ", ".join(get_args(Construction))
-        raise HypothesisError("approximate", f"a construction among {known}", f"{construction!r}", "Choose one.")
+        raise OptionError("approximate", f"a construction among {known}", f"{construction!r}", "Choose one.")
     request.say("planning: how fine the cells must be")
     compared = _compare(request) if construction == "auto" else [PLANS[construction](request)]
     if not any(plan.reachable for plan in compared):
@@ -181,7 +181,7 @@ def _build(request: Request, plans: list[Plan]) -> Model:
     if measured > request.tolerance * (1 + ROUNDING):
         found = f"at {where.tolist()} the model is off by {measured:.3g} in {request.dtype}"
         other = "Use float64, or a larger tolerance." if request.dtype == np.float32 else "Use a larger tolerance."
-        raise HypothesisError("approximate", f"a model within {request.tolerance:g}", found, other)
+        raise PrecisionError("approximate", f"a model within {request.tolerance:g}", found, other)
     return replace(model, interface=replace(function, measured_error=measured))
 
 

@@ -18,7 +18,7 @@ from numpy.typing import DTypeLike
 from onelayer.certificates.data import of_answers
 from onelayer.compile.prove import certified, too_large, without_proof
 from onelayer.compile.unknown_inputs import unknown_inputs
-from onelayer.errors import HypothesisError
+from onelayer.errors import PrecisionError
 from onelayer.interfaces import Answers
 from onelayer.ledger import Constant, Ledger
 from onelayer.measure.recall import recall_answers
@@ -153,7 +153,7 @@ def _triangular_error(problem: Problem, model: Model) -> float:
     rows = problem.rows(per_sequence=False)
     error = float(np.abs(flat - rows).max())
     if problem.answers.form.classes is not None and error >= 0.5:
-        raise HypothesisError(
+        raise PrecisionError(
             "triangular",
             f"gaps between contexts that are wide enough for sums of large weights in {problem.dtype}",
             f"an answer comes back wrong by {error:.3g}",

@@ -24,7 +24,7 @@ from onelayer.contexts.lattice import (
     summing,
 )
 from onelayer.contexts.places import Places, draw_places
-from onelayer.errors import HypothesisError
+from onelayer.errors import HypothesisError, OptionError, PrecisionError
 from onelayer.gadgets.windows import window_sums
 from onelayer.ledger import Constant, Ledger
 from onelayer.network import Attention, Embedding, Layer, Linear, Transformer
@@ -59,18 +59,18 @@ class Draw:
 def hypotheses(context: int) -> int:
     """Bits of a token's code; raise where sums over so long a window do not fit."""
     if isinstance(context, bool) or not isinstance(context, int | np.integer) or context < 1:
-        raise HypothesisError(
+        raise OptionError(
             "text", "a context of at least 1 token", f"context={context!r}", "Choose a number such as 128."
         )
     try:
         return code_bits(int(context), DTYPE, ragged=False, mixing=PLACES_ADD)
-    except HypothesisError as error:
+    except PrecisionError as error:
         fits = int(context)
         while not _fits(fits):
             fits = fits // 2
         while _fits(fits + 1):
             fits += 1
-        raise HypothesisError(
+        raise PrecisionError(
             "lattice", error.needs, f"{error.found}, context={context}", f"Use a context of at most {fits}."
         ) from None
 
@@ -131,7 +131,7 @@ def _all_different(keys: Array) -> bool:
 def _fits(context: int) -> bool:
     try:
         return code_bits(context, DTYPE, ragged=False, mixing=PLACES_ADD) > 0
-    except HypothesisError:
+    except PrecisionError:
         return False
 
 

@@ -57,8 +57,6 @@ def plan(X: Any, Y: Any, *, on_step: Step | None = None, **options: Unpack[Optio
     try:
         problem, found = search(read_problem(X, Y, options), on_step)
     except HypothesisError as error:
-        if error.statement in ("data", "memorize"):  # a mistake, not an impossibility
-            raise
         return Plan(False, str(error), seconds=time.perf_counter() - start)
     parameters = count_parameters(found, problem.answers.form.width, problem.readout)
     span = float(np.ptp(found.context_map.coordinates, axis=0).max())

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from onelayer.certificates.certificate import certify_data
 from onelayer.certificates.tolerance import Unproved
-from onelayer.errors import HypothesisError
+from onelayer.errors import OnelayerError
 from onelayer.ledger import Constant, Ledger
 from onelayer.model import Model
 from onelayer.problems.blocks import is_mapped
@@ -44,7 +44,7 @@ def certified(
             proof = certify_data(model, tensors, wrong=wrong, budget=FREELY + PER_ANSWER * answers)
         except Unproved as error:
             return without_proof(model, f"{error.found}. {error.remedy} {ASK}")
-        except HypothesisError as error:  # names that no file holds, answers closer than their rounding
+        except OnelayerError as error:  # names that no file holds, answers closer than their rounding
             return without_proof(model, f"{error.found}. {error.remedy}")
     made = _noted(model, True, f"{len(proof.claims)} claims, which the checker proved; `verify` asks it again")
     return replace(made, certificate=proof)

@@ -10,7 +10,7 @@ import numpy as np
 from onelayer.certificates.data import of_text
 from onelayer.compile import next_token as construction
 from onelayer.compile.prove import certified
-from onelayer.errors import HypothesisError
+from onelayer.errors import DataError, FileError, OptionError
 from onelayer.interfaces import NextToken
 from onelayer.measure.recall import recall
 from onelayer.model import Model
@@ -61,9 +61,7 @@ def memorize_text(
     tokens: Tokens = ByteTokens() if tokenizer is None else learn_pairs(text, size)
     ids = tokens.encode(text)
     if len(ids) < 2:
-        raise HypothesisError(
-            "text", "a text of at least 2 tokens", f"the text has {len(ids)}", "Give a longer text."
-        )
+        raise DataError("text", "a text of at least 2 tokens", f"the text has {len(ids)}", "Give a longer text.")
     say(f"comparing {len(ids):,} windows of {context} tokens")
     transformer, ledger = construction.construct(read_windows(ids, int(context), tokens.size), seed, say)
     interface = NextToken(
@@ -83,7 +81,7 @@ def python_reference() -> str:
     try:
         from pydoc_data.topics import topics
     except ImportError:
-        raise HypothesisError(
+        raise FileError(
             "text", "the module pydoc_data of a full Python", "there is none", "Give a text of your own."
         ) from None
     return "\x00".join(topics[name] for name in sorted(topics))
@@ -91,24 +89,24 @@ def python_reference() -> str:
 
 def _check_wishes(text: Any, seed: int, tokenizer: str | None, vocabulary_size: int | None) -> None:
     if not isinstance(text, str | bytes):
-        raise HypothesisError("text", "a text as str or bytes", f"it is {type(text).__name__}", "Convert it.")
+        raise DataError("text", "a text as str or bytes", f"it is {type(text).__name__}", "Convert it.")
     if not len(text):
-        raise HypothesisError("text", "a text of at least 2 tokens", "the text is empty", "Give a longer text.")
+        raise DataError("text", "a text of at least 2 tokens", "the text is empty", "Give a longer text.")
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise HypothesisError("text", "a whole number from 0 on as seed", f"seed={seed!r}", "Choose another seed.")
+        raise OptionError("text", "a whole number from 0 on as seed", f"seed={seed!r}", "Choose another seed.")
     if tokenizer not in (None, "bpe"):
-        raise HypothesisError("text", 'tokenizer None or "bpe"', f"tokenizer={tokenizer!r}", "Choose one of them.")
+        raise OptionError("text", 'tokenizer None or "bpe"', f"tokenizer={tokenizer!r}", "Choose one of them.")
     if vocabulary_size is None:
         return
     if tokenizer is None:
-        raise HypothesisError(
+        raise OptionError(
             "text",
             "a tokenizer for a vocabulary of a chosen size",
             f"vocabulary_size={vocabulary_size} while a token is a byte",
             'Use tokenizer="bpe".',
         )
     if not BYTES < vocabulary_size <= LARGEST_VOCABULARY:
-        raise HypothesisError(
+        raise OptionError(
             "text",
             f"a vocabulary of more than {BYTES} and at most {LARGEST_VOCABULARY:,} tokens",
             f"vocabulary_size={vocabulary_size}",

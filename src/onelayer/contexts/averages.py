@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from onelayer.contexts.head import ContextMap, coordinate_radius_upper
 from onelayer.contexts.stream import RealStream, Stream
-from onelayer.errors import HypothesisError
+from onelayer.errors import HypothesisError, PrecisionError
 from onelayer.ledger import Constant
 from onelayer.network import Attention, Embedding, Layer, Linear
 from onelayer.problems.sequences import Sequences
@@ -140,7 +140,7 @@ def _token_map(
             embedding = None if lift is None else Embedding(lift=lift, bias=(-stream.centre).astype(dtype))
             bottleneck = Linear(direction[:, None].astype(dtype), np.array([offset], dtype))
             return embedding, (bottleneck, *plateaus.layers)
-    raise HypothesisError(
+    raise PrecisionError(
         "averages",
         f"tokens that a projection tells apart in {dtype}",
         f"eight directions left two of {len(tokens)} tokens closer than rounding",

@@ -24,7 +24,7 @@ from onelayer.contexts.head import ContextMap
 from onelayer.contexts.places import draw_places
 from onelayer.contexts.quantiser import quantise, thinned
 from onelayer.contexts.stream import RealStream, Stream, TokenStream
-from onelayer.errors import HypothesisError
+from onelayer.errors import PrecisionError
 from onelayer.ledger import Constant
 from onelayer.network import Attention, Embedding, Layer, Linear
 from onelayer.problems.blocks import blocks, column_bounds
@@ -117,7 +117,7 @@ def code_bits(n: int, dtype: np.dtype[Any], ragged: bool, mixing: float) -> int:
     step = 1.0 / n if ragged else 1.0  # n/l times sums over l tokens: for l1 and l2 at least n/(l1 l2) apart
     bits = int(np.floor(np.log2(SHARE * step / (unit * n * (n + 12) * mixing))))
     if bits < FEWEST_BITS:
-        raise HypothesisError(
+        raise PrecisionError(
             "lattice",
             f"sequences short enough for sums of whole numbers in {dtype}",
             f"{n} places leave {max(bits, 0)} bits for a token's code",

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from onelayer.contexts.spare_channels import Box, SpareChannels, best_scale, box, one_channel_each
-from onelayer.errors import HypothesisError
+from onelayer.errors import PrecisionError
 from onelayer.network import Embedding
 from onelayer.statements import CATALOGUE
 
@@ -55,7 +55,7 @@ def hypotheses(tokens: Box, dtype: DTypeLike) -> None:
     """The multiples h w_p must be exact, or heads of one direction would not share it."""
     P, bits = directions_needed(tokens.n, tokens.d), np.finfo(np.dtype(dtype)).nmant + 1
     if tokens.n * max(1, P // 2) ** (tokens.d - 1) > 2**bits:
-        raise HypothesisError(
+        raise PrecisionError(
             "sink",
             f"directions whose multiples are exact in {np.dtype(dtype)}",
             f"{P} directions of width {tokens.d} need more than {bits} bits",

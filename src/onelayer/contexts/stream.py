@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.errors import HypothesisError
+from onelayer.errors import PrecisionError
 from onelayer.network import Embedding
 from onelayer.problems.blocks import blocks, mapped_like
 from onelayer.problems.sequences import Sequences
@@ -211,8 +211,8 @@ class TokenStream:
 
     def _refuse_codes(self, top_code: float) -> None:
         if top_code >= 2.0 ** np.finfo(self.dtype).nmant:
-            raise HypothesisError(
-                "data",
+            raise PrecisionError(
+                "memorize",
                 f"token codes that {self.dtype} holds exactly",
                 f"{self.vocabulary} tokens (times places) need codes up to {top_code:.3g}",
                 'Use dtype="float64".',
@@ -271,8 +271,8 @@ def _refuse_magnitudes(low: Array, high: Array, dtype: np.dtype[Any]) -> None:
     bad = np.flatnonzero((size > largest) | ((size > 0) & (size < smallest)))
     if bad.size:
         c = int(bad[0])
-        raise HypothesisError(
-            "data",
+        raise PrecisionError(
+            "memorize",
             f"token components between {smallest:.0e} and {largest:.0e} in size, so that {dtype} does not overflow",
             f"component {c} reaches {size[c]:.3g} at most",
             "Rescale that component.",

@@ -24,7 +24,7 @@ from onelayer.certificates.certificate import Certificate
 from onelayer.certificates.folder import CERTIFICATE, DATA, read_files
 from onelayer.certificates.names import FILE as NAMES
 from onelayer.certificates.names import Names, names_of
-from onelayer.errors import HypothesisError
+from onelayer.errors import FileError, OptionError
 from onelayer.export.former import FIRST, FORMER, former_interface, former_names
 from onelayer.interfaces import Answers, interface_from_json
 from onelayer.ledger import Ledger
@@ -58,7 +58,7 @@ def files(model: Model) -> dict[str, bytes]:
     names, certificate = names_of(model), model.certificate
     if certificate is not None and certificate.names != names:
         needs, found = "a certificate of this very model", "its names are not those of the model"
-        raise HypothesisError("data", needs, found, "Certify this model.")
+        raise OptionError("data", needs, found, "Certify this model.")
     named = names_file.to_bytes(names)
     description = _describe(model) | {"names_sha256": hashlib.sha256(named).hexdigest()}
     tensors = {name: np.ascontiguousarray(a) for name, a in model.transformer.tensors()}
@@ -153,7 +153,7 @@ def read(path: str | os.PathLike[str]) -> Parts:
         if known != FIRST and names_of(parts) != names:
             raise _refused(folder, f"{NAMES} does not fit the weights", "Save the model again.")
         return replace(parts, certificate=_certificate(folder, weights, description, parts))
-    except HypothesisError:
+    except FileError:
         raise
     except (SafetensorError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise _refused(folder, f"its parts do not fit together ({error})", "Save the model again.") from None
@@ -233,9 +233,9 @@ def _put_in_place(building: Path, target: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def _unfit(target: Path, found: str, remedy: str) -> HypothesisError:
-    return HypothesisError("data", f"a folder for the model at {target}", found, remedy)
+def _unfit(target: Path, found: str, remedy: str) -> FileError:
+    return FileError("file", f"a folder for the model at {target}", found, remedy)
 
 
-def _refused(folder: Path, found: str, remedy: str) -> HypothesisError:
-    return HypothesisError("data", f"a onelayer bundle at {folder}", found, remedy)
+def _refused(folder: Path, found: str, remedy: str) -> FileError:
+    return FileError("file", f"a onelayer bundle at {folder}", found, remedy)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onelayer.errors import HypothesisError, MissingExtraError
+from onelayer.errors import MissingExtraError, OptionError
 from onelayer.network.forward import LARGE_BLOCK
 from onelayer.network.weights import Attention, Grouped, Layer, Transformer
 
@@ -43,7 +43,7 @@ def to_onnx(model: Model | Transformer, path: str | os.PathLike[str]) -> Path:
     transformer = model if isinstance(model, Transformer) else model.transformer
     size = sum(array.nbytes for _, array in transformer.tensors())
     if size + FOR_THE_GRAPH > LARGEST:
-        raise HypothesisError(
+        raise OptionError(
             "data",
             "less than 2 GB of weights, since ONNX keeps a model in one protobuf message",
             f"this model has {size / 1e9:.2f} GB",

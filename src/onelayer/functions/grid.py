@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.errors import HypothesisError
+from onelayer.errors import PrecisionError
 
 Array = NDArray[Any]
 
@@ -34,7 +34,7 @@ class Grid:
 
     def __post_init__(self) -> None:
         if 4 * self.margin > self.width:
-            raise HypothesisError(
+            raise PrecisionError(
                 "quantise",
                 f"cells that {self.dtype} can tell apart",
                 f"{self.levels} cells between {self.low:g} and {self.high:g} are {self.width:.3g} wide",

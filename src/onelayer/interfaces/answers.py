@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
-from onelayer.errors import HypothesisError
+from onelayer.errors import DataError
 from onelayer.network import Transformer
 from onelayer.problems.answers import AnswerForm
 from onelayer.problems.sequences import Sequences, read_sequences
@@ -42,7 +42,7 @@ class Answers:
         """Check inputs against what the model knows: token width, vocabulary, number of places."""
         sequences = read_sequences(X, lengths, self.index, real=self.vocabulary is None, unseen=unseen)
         if self.vocabulary is None and sequences.d != transformer.token_width:
-            raise HypothesisError(
+            raise DataError(
                 "data",
                 f"tokens of {transformer.token_width} components, as memorised",
                 f"X has tokens of {sequences.d}",
@@ -50,7 +50,7 @@ class Answers:
             )
         places = None if transformer.embedding is None else transformer.embedding.positions
         if places is not None and sequences.n > len(places):
-            raise HypothesisError(
+            raise DataError(
                 "positions",
                 f"sequences of at most {len(places)} tokens, as memorised",
                 f"X has {sequences.n} places",

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from onelayer.errors import HypothesisError
+from onelayer.errors import DataError, OptionError
 from onelayer.gadgets.fast import find_search
 from onelayer.network.forward import Stacks, forward
 from onelayer.network.range import safe_sizes, watched
@@ -63,9 +63,9 @@ class Evaluator:
     def _stacks(self, path: Evaluation) -> Stacks | None:
         if path not in get_args(Evaluation):
             needs = f"a path among {get_args(Evaluation)}"
-            raise HypothesisError("memorize", needs, f"path={path!r}", "Choose one of them.")
+            raise OptionError("memorize", needs, f"path={path!r}", "Choose one of them.")
         if path == "fast" and not any(self.searches.values()):
-            raise HypothesisError(
+            raise OptionError(
                 "plateaus",
                 "a readout of enough plateaus for a search to pay off",
                 "this model's readout is small or of another kind",
@@ -104,7 +104,7 @@ class Evaluator:
             out[bad] = np.array(self.default, out.dtype)
         return out
 
-    def _out_of_range(self, sequences: Sequences, i: int) -> HypothesisError:
+    def _out_of_range(self, sequences: Sequences, i: int) -> DataError:
         """Names the component that is furthest beyond what is safe, of a sequence that overflows."""
         needs = f"inputs for which no value of the forward pass leaves the range of {self.transformer.dtype}"
         found = f"sequence {i} has one that does"
@@ -116,4 +116,4 @@ class Evaluator:
             found = f"sequence {i}, token {k}, component {c} is {float(sequences.tokens[i, k, c]):.6g}"
             found += f", and that component is safe up to {self.safe_sizes[c]:.3g}"
         remedy = "Rescale that sequence or leave it out, or memorise with default=, which it then gets."
-        return HypothesisError("data", needs, found, remedy)
+        return DataError("data", needs, found, remedy)

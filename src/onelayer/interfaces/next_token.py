@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.errors import HypothesisError
+from onelayer.errors import DataError, OptionError
 from onelayer.gadgets.windows import WindowModel
 from onelayer.interfaces.answers import Answers
 from onelayer.network import Transformer
@@ -43,7 +43,7 @@ class NextToken(Answers):
     ) -> Sequences:
         if isinstance(X, str | bytes):
             needs, found = f"windows of {self.context} token ids, [N, {self.context}]", "X is a text"
-            raise HypothesisError("text", needs, found, "Use `generate` or `next_distribution`, which take one.")
+            raise DataError("text", needs, found, "Use `generate` or `next_distribution`, which take one.")
         return super().read(transformer, X, lengths, unseen)
 
     def encode(self, prompt: Prompt) -> Array:
@@ -65,7 +65,7 @@ class NextToken(Answers):
                 continue
             shown = f" ({self.tokens.piece(token)!r})" if 0 <= token < V else ""
             ends = " that begins and ends where its tokens do" if isinstance(self.tokens, PairTokens) else ""
-            raise HypothesisError(
+            raise DataError(
                 "text",
                 "a prompt of tokens that occur in the text",
                 f"token {at} of the prompt has the id {token}{shown}, which does not",
@@ -80,9 +80,9 @@ class NextToken(Answers):
     def follow(self, windows: WindowModel, prompt: Prompt, length: int, sampled: bool, seed: int) -> Iterator[int]:
         """Token ids that follow, one at a time: the likeliest (of equals the smallest id), or sampled."""
         if length < 0:
-            raise HypothesisError("text", "a length of at least 0", f"length={length}", "Choose another length.")
+            raise OptionError("text", "a length of at least 0", f"length={length}", "Choose another length.")
         if sampled and seed < 0:
-            raise HypothesisError("text", "a seed of at least 0", f"seed={seed}", "Choose another seed.")
+            raise OptionError("text", "a seed of at least 0", f"seed={seed}", "Choose another seed.")
         return self._follow(windows, self.window(prompt), length, sampled, seed)
 
     def _follow(self, windows: WindowModel, window: Array, length: int, sampled: bool, seed: int) -> Iterator[int]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from onelayer.errors import HypothesisError, MissingExtraError
+from onelayer.errors import MissingExtraError, OptionError
 from onelayer.lab.experiment import Case, Preset, Row
 from onelayer.lab.registry import find
 from onelayer.lab.store import Store
@@ -38,9 +38,9 @@ def run(
     """
     experiment, count = find(name), DEFAULT_SEEDS[preset] if seeds is None else seeds
     if count < 1:
-        raise HypothesisError("lab", "at least one seed", f"seeds={seeds}", "Give 1 or more.")
+        raise OptionError("lab", "at least one seed", f"seeds={seeds}", "Give 1 or more.")
     if jobs == 0:
-        raise HypothesisError("lab", "at least one process", "jobs=0", "Give 1 or more, or -1 for one per core.")
+        raise OptionError("lab", "at least one process", "jobs=0", "Give 1 or more, or -1 for one per core.")
     store = Store(results, name, preset)
     if fresh:
         store.put_aside()
@@ -103,11 +103,11 @@ def _client(address: str) -> Any:
         client: Any = Client(address, timeout=PATIENCE)  # type: ignore[no-untyped-call]
     except (OSError, ValueError, TypeError) as error:
         needs, remedy = "a Dask scheduler that answers", "Start one with: dask scheduler."
-        raise HypothesisError("lab", needs, f"{address!r} does not ({error})", remedy) from None
+        raise OptionError("lab", needs, f"{address!r} does not ({error})", remedy) from None
     try:
         client.wait_for_workers(1, timeout=PATIENCE)
     except OSError:
         client.close()
         remedy = f"Start one on each machine with: dask worker {address}"
-        raise HypothesisError("lab", "a Dask worker at least", f"{address!r} has none", remedy) from None
+        raise OptionError("lab", "a Dask worker at least", f"{address!r} has none", remedy) from None
     return client

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.errors import HypothesisError
+from onelayer.errors import DataError, OptionError
 from onelayer.model import Model
 from onelayer.network.forward import forward
 from onelayer.network.weights import Transformer
@@ -60,7 +60,7 @@ def collapse(
     """
     if not (margin >= 0 and limit >= 1):
         found = f"margin={margin}, limit={limit}"
-        raise HypothesisError("lab", "a margin of at least 0 and a limit of at least 1", found, "Give such.")
+        raise OptionError("lab", "a margin of at least 0 and a limit of at least 1", found, "Give such.")
     sequences = model_or_outputs.read(X, lengths) if isinstance(model_or_outputs, Model) else None
     sequences = read_sequences(X, lengths) if sequences is None else sequences
     outputs, has_positions = _outputs(model_or_outputs, sequences)
@@ -89,7 +89,7 @@ def _outputs(given: Any, sequences: Sequences) -> tuple[Array, bool]:
     if isinstance(given, np.ndarray):
         if given.ndim != 3 or given.shape[:2] != tokens.shape[:2]:
             needs = f"outputs of shape ({sequences.N}, {sequences.n}, width)"
-            raise HypothesisError("lab", needs, f"they have shape {given.shape}", "Give one row per token.")
+            raise DataError("lab", needs, f"they have shape {given.shape}", "Give one row per token.")
         return given, False
     from onelayer.lab.trained import contexts, has_positions
 

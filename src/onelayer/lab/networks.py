@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from numpy.typing import NDArray
 
-from onelayer.errors import HypothesisError, MissingExtraError
+from onelayer.errors import DataError, MissingExtraError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -67,7 +67,7 @@ class Task:
         expected = self.tokens.shape[:2] if self.scope == "token" else self.tokens.shape[:1]
         if self.answers.shape[: len(expected)] != expected:
             needs, found = f"answers of shape {expected}", f"answers of shape {self.answers.shape}"
-            raise HypothesisError("lab", needs, found, "Give one per token, or one per sequence.")
+            raise DataError("lab", needs, found, "Give one per token, or one per sequence.")
 
     @property
     def outputs(self) -> int:

@@ -11,7 +11,7 @@ from importlib.metadata import version
 from types import ModuleType
 from typing import cast
 
-from onelayer.errors import HypothesisError
+from onelayer.errors import OptionError
 from onelayer.lab import experiments
 from onelayer.lab.experiment import Experiment
 
@@ -27,7 +27,7 @@ def names() -> tuple[str, ...]:
 def find(name: str) -> Experiment:
     """The experiment of that name; importing it is cheap, running it may need extras."""
     if name not in names():
-        raise HypothesisError(
+        raise OptionError(
             "lab", "the name of an experiment", f"{name!r} is none", f"Choose of {', '.join(names())}."
         )
     module = importlib.import_module(f"onelayer.lab.experiments.{name.replace('-', '_')}")

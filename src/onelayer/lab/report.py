@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from onelayer.errors import HypothesisError
+from onelayer.errors import FileError
 from onelayer.lab.experiment import Experiment, Preset, Row, Verdict
 from onelayer.lab.registry import find, names
 from onelayer.lab.store import Store
@@ -65,7 +65,7 @@ def sections(results: Path, preset: Preset) -> list[Section]:
             )
     if not found:
         needs, remedy = f"results of preset {preset} in {results}", "Run: onelayer lab run NAME"
-        raise HypothesisError("lab", needs, "there are none", remedy)
+        raise FileError("lab", needs, "there are none", remedy)
     return found
 
 

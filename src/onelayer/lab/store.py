@@ -15,7 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from onelayer.errors import HypothesisError, MissingExtraError
+from onelayer.errors import FileError, MissingExtraError
 from onelayer.lab.experiment import Case, Preset, Row
 from onelayer.lab.registry import fingerprint
 
@@ -102,9 +102,7 @@ class Store:
             return parquet.read_table(path, use_threads=False)
         except (arrow.ArrowException, OSError) as error:
             found = f"{path} is damaged ({error})"
-            raise HypothesisError(
-                "lab", "files of rows as they were written", found, "Delete it, run again."
-            ) from None
+            raise FileError("lab", "files of rows as they were written", found, "Delete it, run again.") from None
 
 
 def environment() -> dict[str, Any]:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.errors import HypothesisError
+from onelayer.errors import OptionError
 from onelayer.lab.networks import Net, Shape, Task, count_parameters, fill, framework, inside, pooled
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ def contexts(net: Any, tokens: Array, lengths: Array | None = None) -> Array:
         return _run(net.contexts, tokens, lengths)
     needed = [hasattr(net, name) for name in ("embedding", "feedforward", "attention")]
     if not all(needed):
-        raise HypothesisError("lab", "a trained model, or one of to_torch", f"{type(net)}", "Give outputs instead.")
+        raise OptionError("lab", "a trained model, or one of to_torch", f"{type(net)}", "Give outputs instead.")
 
     def after_attention(ids: Tensor, counts: Tensor | None = None) -> Tensor:
         h = ids.to(net.attention.W_Q.dtype) if net.embedding is None else net.embedding(ids)

@@ -16,7 +16,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from onelayer.certificates.folder import read_certified
-from onelayer.errors import HypothesisError, MissingExtraError
+from onelayer.errors import MissingExtraError, OptionError
 from onelayer.export.bundle import Parts, read
 from onelayer.network.forward import forward
 from onelayer.problems.targets import Program as Function
@@ -108,7 +108,7 @@ def replay(folder: str | Path, runtimes: Iterable[str], most: int = 2_000) -> di
     stored = sorted((c for c in claims if c.type == "memorizes"), key=lambda claim: claim.numbers["eps"])
     near = [claim for claim in claims if claim.type in ("sup_error", "sup_error_everywhere")]
     if not stored and not near:
-        raise HypothesisError(
+        raise OptionError(
             "data", f"a claim memorizes or sup_error in {dtype} to replay", "there is none", "Certify the model."
         )
     widest = max(layer.width for layer in (*model.transformer.feedforward, *model.transformer.readout))
@@ -226,9 +226,7 @@ def _runner(name: str, model: Parts) -> Callable[[Array, Array], Array]:
 
         session = onnxruntime.InferenceSession(build(model.transformer).SerializeToString())
         return lambda X, lengths: np.asarray(session.run(["outputs"], {"tokens": X, "lengths": lengths})[0])
-    raise HypothesisError(
-        "data", f"runtimes among {', '.join(RUNTIMES)}", f"{name!r} is none", "Choose among them."
-    )
+    raise OptionError("data", f"runtimes among {', '.join(RUNTIMES)}", f"{name!r} is none", "Choose among them.")
 
 
 def _torch(wanted_for: str) -> Any:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from onelayer.errors import HypothesisError
+from onelayer.errors import OptionError, PrecisionError
 from onelayer.measure.half import LIMITS, Half, half_outputs, nearest
 from onelayer.network.weights import Array, Transformer
 from onelayer.problems.answers import Answers, in_classes_of, read_answers
@@ -72,14 +72,14 @@ def cast(
     A weight beyond the range of the dtype is refused.
     """
     if not isinstance(dtype, str) or dtype not in get_args(Half):
-        raise HypothesisError(
+        raise OptionError(
             "memorize",
             f"a dtype to cast to among {get_args(Half)}",
             f"dtype={dtype!r}",
             "Choose one of them; for float32, memorise in it.",
         )
     if answers is not None and answers < 2:
-        raise HypothesisError(
+        raise OptionError(
             "memorize", "at least 2 answers to ask for", f"answers={answers!r}", "Ask for more, or None for all."
         )
     sequences = model.read(X, lengths)
@@ -117,7 +117,7 @@ def round_weights(model: Transformer, dtype: Half) -> tuple[Transformer, int, fl
         if top > limit:
             at = np.unravel_index(np.argmax(np.abs(array)), array.shape)
             wider = 'Use dtype="bfloat16", which reaches 3.4e+38, or keep' if dtype == "float16" else "Keep"
-            raise HypothesisError(
+            raise PrecisionError(
                 "memorize",
                 f"weights of magnitude at most {limit:g}, the largest number of {dtype}",
                 f"the tensor {name} holds {array[at]:.10g} at {tuple(map(int, at))}",

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.errors import HypothesisError
+from onelayer.errors import PrecisionError
 
 Array = NDArray[Any]
 Kind = Literal["softmax", "hardmax"]
@@ -105,7 +105,7 @@ class Transformer:
             raise ValueError(f"all weights must be float32 or all float64, found {sorted(dtypes)}")
         for name, array in tensors.items():
             if not np.isfinite(array).all():
-                raise HypothesisError(
+                raise PrecisionError(
                     "memorize",
                     "finite weights",
                     f"the tensor {name} holds NaN or infinity",

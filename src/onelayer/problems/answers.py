@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.errors import HypothesisError
+from onelayer.errors import DataError
 from onelayer.problems.sequences import Sequences
 
 Array = NDArray[Any]
@@ -80,7 +80,7 @@ def _only_finite(rows: Array, lengths: Array | None) -> Array:
     lost = np.nonzero(np.any(~np.isfinite(rows), axis=2))
     if len(lost[0]):
         i, k = int(lost[0][0]), int(lost[1][0])
-        raise HypothesisError(
+        raise DataError(
             "data",
             "finite outputs",
             f"that of sequence {i}, token {k} is {rows[i, k].tolist()}",
@@ -104,7 +104,7 @@ def read_answers(Y: Any, sequences: Sequences, scope: Scope | None = None) -> An
     q != n, one vector per sequence.
     """
     if Y is None:
-        raise HypothesisError("data", "answers", "Y is None", "Give one answer per token, or one per sequence.")
+        raise DataError("data", "answers", "Y is None", "Give one answer per token, or one per sequence.")
     listed = isinstance(Y, list | tuple) and _is_nested(Y)
     ragged = listed and sequences.lengths is not None and scope not in ("sequence", "last")
     if ragged:
@@ -114,7 +114,7 @@ def read_answers(Y: Any, sequences: Sequences, scope: Scope | None = None) -> An
     values = _as_array(Y)
     N, n = sequences.N, sequences.n
     if values.ndim == 0 or len(values) != N:
-        raise HypothesisError(
+        raise DataError(
             "data",
             f"answers for {N} sequences",
             f"Y has shape {values.shape}",
@@ -124,7 +124,7 @@ def read_answers(Y: Any, sequences: Sequences, scope: Scope | None = None) -> An
     real = values.dtype.kind == "f"
     fits = values.ndim <= (3 if real else 2) if per_token else values.ndim <= (2 if real else 1)
     if not fits or (scope == "token" and not per_token):
-        raise HypothesisError(
+        raise DataError(
             "data",
             f"answers of shape ({N}, {n}) or ({N},), with one more axis for vectors of reals",
             f"Y has shape {values.shape} and type {values.dtype}",
@@ -151,10 +151,10 @@ def _as_array(Y: Any) -> Array:
     try:
         rows = list(Y)
     except TypeError:
-        raise HypothesisError("data", "answers in a list or an array", f"Y is {Y!r:.60}", "Give a list.") from None
+        raise DataError("data", "answers in a list or an array", f"Y is {Y!r:.60}", "Give a list.") from None
     nested = bool(rows) and all(isinstance(row, list | np.ndarray) for row in rows)
     if nested and len({len(row) for row in rows}) > 1:
-        raise HypothesisError(
+        raise DataError(
             "data",
             "as many answers as tokens in each sequence",
             "rows of Y have different lengths although all sequences are equally long",
@@ -169,7 +169,7 @@ def _as_array(Y: Any) -> Array:
         try:
             return np.asarray(rows, np.float64)  # vectors of reals
         except (ValueError, TypeError):
-            raise HypothesisError(
+            raise DataError(
                 "data", "vectors of one length", "rows of Y differ in shape", "Give every answer q components."
             ) from None
     array = np.empty(len(flat), dtype=object)
@@ -182,13 +182,13 @@ def _as_array(Y: Any) -> Array:
 
 def _flatten(Y: Any, sequences: Sequences) -> Array:
     if len(Y) != sequences.N:
-        raise HypothesisError(
+        raise DataError(
             "data", f"answers for {sequences.N} sequences", f"there are {len(Y)} rows of answers", "Match them up."
         )
     assert sequences.lengths is not None
     for i, (row, wanted) in enumerate(zip(Y, sequences.lengths, strict=True)):
         if len(row) != wanted:
-            raise HypothesisError(
+            raise DataError(
                 "data",
                 "as many answers as tokens in each sequence",
                 f"sequence {i} has {wanted} tokens and {len(row)} answers",
@@ -199,16 +199,16 @@ def _flatten(Y: Any, sequences: Sequences) -> Array:
 
 def _refuse_other_scope(asked: Scope | None, found: Scope) -> None:
     if asked not in (None, found):
-        raise HypothesisError("data", f"one answer per {asked}", f"Y holds one per {found}", "Change `scope` or Y.")
+        raise DataError("data", f"one answer per {asked}", f"Y holds one per {found}", "Change `scope` or Y.")
 
 
 def _encode(values: Array, scope: Scope, vectors: bool, *, ragged: bool) -> Answers:
     if values.dtype.kind == "f":
         rows = values.astype(np.float64).reshape(len(values), -1)
         if values.dtype.itemsize > 8:
-            raise HypothesisError("data", "answers of at most 64 bits", f"Y has type {values.dtype}", "Round them.")
+            raise DataError("data", "answers of at most 64 bits", f"Y has type {values.dtype}", "Round them.")
         if not np.isfinite(rows).all():
-            raise HypothesisError(
+            raise DataError(
                 "data",
                 "finite answers",
                 f"answer {int(np.nonzero(~np.isfinite(rows))[0][0])} (counted over all tokens) is not finite",
@@ -216,7 +216,7 @@ def _encode(values: Array, scope: Scope, vectors: bool, *, ragged: bool) -> Answ
             )
         return Answers(rows, AnswerForm(scope, None, rows.shape[1] if vectors else None, ragged))
     if values.dtype.kind not in "iubUSO":
-        raise HypothesisError(
+        raise DataError(
             "data",
             "answers that are classes, reals or vectors of reals",
             f"Y has type {values.dtype}",
@@ -247,14 +247,14 @@ def _classes(values: Array) -> tuple[tuple[Hashable, ...], Array]:
                 names.append(value)
         places = {name: i for i, name in enumerate(names)}
     except TypeError as error:
-        raise HypothesisError(
+        raise DataError(
             "data", "hashable classes", f"an answer is not hashable ({error})", "Use strings, numbers or tuples."
         ) from None
     for i, name in enumerate(names):
         if places[name] != i:
             found = f"{name!r:.40} and {names[places[name]]!r:.40} are equal to it"
             remedy = "Write one of them as a word, or both alike."
-            raise HypothesisError("data", "classes that Python tells apart", found, remedy)
+            raise DataError("data", "classes that Python tells apart", found, remedy)
     return tuple(names), np.array([index[_typed(value)] for value in values.tolist()])
 
 
@@ -267,7 +267,7 @@ def _typed(value: Any) -> Hashable:
 def refuse_other_kind(known: AnswerForm, given: AnswerForm) -> None:
     """Classes are compared with classes, and vectors with vectors of as many components."""
     if (given.classes is None) != (known.classes is None) or given.width != known.width:
-        raise HypothesisError(
+        raise DataError(
             "data",
             f"answers of the kind that was memorised ({_kind(known.classes, known.width)})",
             f"there are {_kind(given.classes, given.width)}",

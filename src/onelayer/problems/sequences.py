@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.errors import HypothesisError
+from onelayer.errors import DataError
 from onelayer.problems.blocks import blocks, every, mapped_like
 
 Array = NDArray[Any]
@@ -90,17 +90,17 @@ def read_sequences(
     ):
         X, lengths = _pad(X, lengths)
     if isinstance(X, np.ma.MaskedArray):
-        raise HypothesisError("data", "arrays without a mask", "X is masked", "Give `lengths` for padding instead.")
+        raise DataError("data", "arrays without a mask", "X is masked", "Give `lengths` for padding instead.")
     X = np.asarray(X)
     if X.ndim not in (2, 3):
-        raise HypothesisError(
+        raise DataError(
             "data",
             "X of shape (N, n, d), or (N, n)",
             f"X has shape {X.shape}",
             "Reshape X; one sequence is X[None].",
         )
     if 0 in X.shape:
-        raise HypothesisError(
+        raise DataError(
             "data", "at least one sequence of one token", f"X has shape {X.shape} and is empty", "Give some data."
         )
     wants_ids = vocabulary is not None or (X.ndim == 2 and X.dtype.kind not in "fc" if real is None else not real)
@@ -114,27 +114,25 @@ def _pad(X: Any, lengths: Any) -> tuple[Array, Any]:
     """A list of sequences into one padded array; their own lengths are used unless lengths are given."""
     rows = [_row(row, i) for i, row in enumerate(X)]
     if not rows:
-        raise HypothesisError("data", "at least one sequence", "the list of sequences is empty", "Give some data.")
+        raise DataError("data", "at least one sequence", "the list of sequences is empty", "Give some data.")
     if len({"word" if row.dtype.kind in "US" else row.dtype.kind == "b" for row in rows}) > 1:
         found = "some sequences hold words or truth values and others numbers"
-        raise HypothesisError("data", "tokens of one type", found, "Write all of them alike.")
+        raise DataError("data", "tokens of one type", found, "Write all of them alike.")
     for i, row in enumerate(rows):
         if row.ndim != rows[0].ndim or row.shape[1:] != rows[0].shape[1:]:
-            raise HypothesisError(
+            raise DataError(
                 "data",
                 "sequences of tokens of one width",
                 f"sequence {i} has shape {row.shape} and sequence 0 has {rows[0].shape}",
                 "Give every token the same number of components.",
             )
         if not len(row):
-            raise HypothesisError(
-                "data", "at least one token in each sequence", f"sequence {i} is empty", "Drop it."
-            )
+            raise DataError("data", "at least one token in each sequence", f"sequence {i} is empty", "Drop it.")
     own = np.array([len(row) for row in rows])
     if (own == own[0]).all():
         return np.stack(rows), lengths
     if lengths is not None:
-        raise HypothesisError(
+        raise DataError(
             "data",
             "either a list of sequences of different lengths, or an array with lengths",
             "both were given",
@@ -154,7 +152,7 @@ def _row(row: Any, i: int) -> Array:
     except ValueError:
         array = np.empty(0, object)
     if array.dtype == object or array.ndim == 0:
-        raise HypothesisError(
+        raise DataError(
             "data",
             "sequences that are lists of words, of whole numbers, of reals, or of vectors of one width",
             f"sequence {i} is {given!r:.60}",
@@ -162,10 +160,10 @@ def _row(row: Any, i: int) -> Array:
         )
     if array.dtype.kind in "USi" and not isinstance(given, np.ndarray) and array.tolist() != list(given):
         kept = "mixes words and numbers" if array.dtype.kind == "U" else "holds what NumPy cannot keep as it is"
-        raise HypothesisError("data", "tokens of one type", f"sequence {i} {kept}", "Write all of them alike.")
+        raise DataError("data", "tokens of one type", f"sequence {i} {kept}", "Write all of them alike.")
     if array.ndim == 1 and array.dtype.kind != "b" and isinstance(given, list | tuple) and bool in map(type, given):
         found = f"sequence {i} mixes truth values and numbers"  # NumPy would make them 0 and 1
-        raise HypothesisError("data", "tokens of one type", found, "Write all of them alike.")
+        raise DataError("data", "tokens of one type", found, "Write all of them alike.")
     return array
 
 
@@ -174,7 +172,7 @@ def _check_lengths(lengths: Any, N: int, n: int) -> Array | None:
         return None
     values = np.asarray(lengths)
     if values.shape != (N,) or values.dtype.kind not in "iu":
-        raise HypothesisError(
+        raise DataError(
             "data",
             f"one whole number per sequence in `lengths`, shape ({N},)",
             f"lengths have shape {values.shape} and type {values.dtype}",
@@ -183,7 +181,7 @@ def _check_lengths(lengths: Any, N: int, n: int) -> Array | None:
     outside = np.flatnonzero((values < 1) | (values > n))
     if outside.size:
         i = int(outside[0])
-        raise HypothesisError(
+        raise DataError(
             "data",
             f"lengths between 1 and {n}",
             f"sequence {i} has length {values[i]}",
@@ -196,11 +194,11 @@ def _token_ids(
     X: Array, lengths: Array | None, vocabulary: Mapping[Hashable, int] | None, unseen: str
 ) -> Sequences:
     if X.ndim != 2:
-        raise HypothesisError(
+        raise DataError(
             "data", "token ids of shape (N, n)", f"X has shape {X.shape}", "Give one token id per place."
         )
     if X.dtype.kind not in "iubUST":
-        raise HypothesisError(
+        raise DataError(
             "data",
             "whole numbers or words as tokens",
             f"the tokens have type {X.dtype}",
@@ -224,13 +222,13 @@ def _same_kind(names: tuple[Hashable, ...], used: Array) -> bool:
     return isinstance(names[0], str | bytes) == (used.dtype.kind in "UST")
 
 
-def _unseen(X: Array, where: Array, names: tuple[Hashable, ...]) -> HypothesisError:
+def _unseen(X: Array, where: Array, names: tuple[Hashable, ...]) -> DataError:
     """Says which tokens are not in the vocabulary, in the order in which they are met, and where the first is."""
     tokens = list(dict.fromkeys(X[where].tolist()))
     i, k = (int(axis[0]) for axis in np.nonzero(where))
     listed = ", ".join(f"{token!r:.60}" for token in tokens[:SHOWN]) + (", ..." if len(tokens) > SHOWN else "")
     all_of_them = "" if len(tokens) == 1 else f"; {len(tokens):,} tokens are not: {listed}"
-    return HypothesisError(
+    return DataError(
         "data",
         f"tokens of the model's vocabulary of {len(names)}",
         f"sequence {i}, token {k} is {tokens[0]!r:.60}, which is not in it{all_of_them}",
@@ -246,12 +244,12 @@ def _mask(X: Array, lengths: Array | None) -> Array:
 
 def _real_tokens(X: Array, lengths: Array | None) -> Sequences:
     if X.dtype.kind not in "fiub":
-        raise HypothesisError(
+        raise DataError(
             "data", "real numbers as token components", f"X has type {X.dtype}", "Convert X to float64."
         )
     whole = X.dtype.kind in "iu"
     if X.dtype.itemsize > 8 or (whole and not every(lambda x: x.astype(np.float64).astype(x.dtype) == x, X)):
-        raise HypothesisError(
+        raise DataError(
             "data",
             "token components that float64 holds exactly",
             f"X has type {X.dtype} and loses digits",
@@ -271,7 +269,7 @@ def _real_tokens(X: Array, lengths: Array | None) -> Sequences:
         rows = next(rows for rows in blocks(tokens) if not np.isfinite(tokens[rows]).all())
         i, k, c = (int(a[0]) for a in np.nonzero(~np.isfinite(tokens[rows])))
         i += rows.start
-        raise HypothesisError(
+        raise DataError(
             "data",
             "finite numbers",
             f"sequence {i}, token {k}, component {c} is {tokens[i, k, c]}",

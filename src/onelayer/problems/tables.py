@@ -13,9 +13,10 @@ from typing import IO, Any
 
 import numpy as np
 
+from onelayer.errors import OptionError
 from onelayer.problems.answers import Scope
 from onelayer.problems.files import arrays, parquet, records, rows
-from onelayer.problems.files.table import Table, padded, refuse, typed
+from onelayer.problems.files.table import Table, padded, refuse, refuse_file, typed
 
 __all__ = ["Table", "answered", "example", "like_answers", "read_table", "write_answers"]
 
@@ -46,10 +47,10 @@ def read_table(path: str | os.PathLike[str]) -> Table:
     """
     path = Path(path)
     if path.is_dir():
-        raise refuse("a data file", f"{path} is a folder", "Name a file in it.")
+        raise refuse_file("a data file", f"{path} is a folder", "Name a file in it.")
     reader = READERS[_ending(path)]
     if not path.is_file():
-        raise refuse(
+        raise refuse_file(
             "a data file",
             f"there is no file {path}",
             "Check the name.",
@@ -72,7 +73,7 @@ def write_answers(
     path = Path(path)
     ending = _ending(path, tuple(name for name in READERS if name != ".npy"))
     if not path.absolute().parent.is_dir():
-        raise refuse("a folder that exists", f"there is no folder {path.parent}", "Create it.")
+        raise refuse_file("a folder that exists", f"there is no folder {path.parent}", "Create it.")
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         with part.open("xb") as stream:
@@ -90,7 +91,9 @@ def example(name: str) -> Path:
     found = {path.stem: path for path in sorted(folder.glob("*.jsonl"))}
     stem = name.removesuffix(".jsonl")
     if stem not in found:
-        raise refuse(f"an example among {', '.join(found)}", f"{name!r} is none", "Choose one of them.")
+        raise OptionError(
+            "data", f"an example among {', '.join(found)}", f"{name!r} is none", "Choose one of them."
+        )
     return found[stem]
 
 
@@ -111,7 +114,7 @@ def like_answers(text: str, Y: Any) -> Any:
 def _ending(path: Path, endings: tuple[str, ...] = tuple(READERS)) -> str:
     ending = path.suffix.lower()
     if ending not in endings:
-        raise refuse(
+        raise refuse_file(
             f"a file name ending in {', '.join(endings)}",
             f"{path.name} ends in {ending}" if ending else f"{path.name} has no ending",
             "Convert or rename the file.",

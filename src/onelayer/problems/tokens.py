@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.errors import HypothesisError, MissingExtraError
+from onelayer.errors import DataError, MissingExtraError
 
 Array = NDArray[Any]
 Text = str | bytes
@@ -121,7 +121,7 @@ def _utf8(text: Text) -> str:
     try:
         return as_bytes(text).decode()
     except UnicodeDecodeError as error:
-        raise HypothesisError(
+        raise DataError(
             "text",
             "a text in UTF-8 for a tokenizer of byte pairs",
             f"byte {error.start} is not ({error.reason})",

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.errors import HypothesisError
+from onelayer.errors import HypothesisError, PrecisionError
 from onelayer.network import Grouped, Layer, Linear
 from onelayer.readouts import plateaus
 from onelayer.statements import CATALOGUE
@@ -110,8 +110,8 @@ def hypotheses(t: Array, rows: Array, radius: float, dtype: np.dtype[Any]) -> tu
     return max(1, int(rows.max()).bit_length()), smallest
 
 
-def _blurred(smallest: float, guard: float, radius: float, dtype: np.dtype[Any]) -> HypothesisError:
-    return HypothesisError(
+def _blurred(smallest: float, guard: float, radius: float, dtype: np.dtype[Any]) -> PrecisionError:
+    return PrecisionError(
         "bits",
         f"coordinates of different answers further apart than their error of {radius:.3g} and {dtype} can blur",
         f"two are {smallest:.3g} apart, where {dtype} bears an error of {max(guard, 0.0):.3g}",

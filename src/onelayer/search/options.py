@@ -7,7 +7,7 @@ from typing import get_args
 import numpy as np
 
 from onelayer.contexts import published
-from onelayer.errors import HypothesisError
+from onelayer.errors import HypothesisError, OptionError
 from onelayer.readouts import retrieval
 from onelayer.search.problem import Mapping, Problem, Readout
 
@@ -20,14 +20,14 @@ def check_wishes(problem: Problem) -> None:
     """Refuse options that are unknown or contradict each other."""
     mapping, rank, readout = problem.mapping, problem.rank, problem.readout
     if mapping not in get_args(Mapping):
-        raise HypothesisError(
+        raise OptionError(
             "memorize",
             f"a mapping among {', '.join(get_args(Mapping))}",
             f"mapping={mapping!r}",
             "Choose one of them.",
         )
     if readout not in get_args(Readout):
-        raise HypothesisError(
+        raise OptionError(
             "memorize",
             f"a readout among {', '.join(get_args(Readout))}",
             f"readout={readout!r}",
@@ -35,21 +35,21 @@ def check_wishes(problem: Problem) -> None:
         )
     if rank is not None and (type(rank) is not int or not 1 <= rank <= MAX_RANK):
         needs = f"a whole rank of at least 1 and at most {MAX_RANK}"
-        raise HypothesisError("memorize", needs, f"rank={rank!r}", "Leave it out to have it chosen.")
+        raise OptionError("memorize", needs, f"rank={rank!r}", "Leave it out to have it chosen.")
     if readout in ON_A_LINE and rank is not None and rank > 1:
-        raise HypothesisError(
+        raise OptionError(
             readout, "one coordinate, that is rank 1", f"rank={rank} was asked for", 'Use readout="boxes".'
         )
     if problem.default is not None and readout not in ("auto", "table"):
-        raise HypothesisError(
+        raise OptionError(
             readout, "a readout that knows what is stored", "a default was given", 'Use readout="table".'
         )
     if mapping == "lattice" and readout not in ("auto", "table", "retrieval"):
-        raise HypothesisError(
+        raise OptionError(
             "lattice", "a readout of several coordinates", f"readout={readout!r}", 'Use "table" or "retrieval".'
         )
     if readout == "retrieval" and (mapping not in ("auto", "lattice") or (rank or 9) < retrieval.COORDINATES):
-        raise HypothesisError(
+        raise OptionError(
             "retrieval",
             f"lattice coordinates, at least {retrieval.COORDINATES} of them",
             f"mapping={mapping!r}, rank={rank}",
@@ -60,13 +60,13 @@ def check_wishes(problem: Problem) -> None:
     if (readout == "boxes" and mapping == "lattice") or (
         readout == "table" and mapping != "lattice" and (rank or 1) > 1
     ):
-        raise HypothesisError(readout, "other coordinates", f"mapping={mapping!r}", 'Use mapping="lattice".')
+        raise OptionError(readout, "other coordinates", f"mapping={mapping!r}", 'Use mapping="lattice".')
     if mapping == "published":
         raise _beyond_floats(problem)
     if mapping == "rank_one" and rank not in (None, 1):
-        raise HypothesisError("rank_one", "rank 1", f"rank={rank} was asked for", "Leave the rank out.")
+        raise OptionError("rank_one", "rank 1", f"rank={rank} was asked for", "Leave the rank out.")
     if readout == "boxes" and (rank == 1 or mapping == "rank_one"):
-        raise HypothesisError("boxes", "a rank of at least 2", "rank 1 was asked for", 'Use readout="plateaus".')
+        raise OptionError("boxes", "a rank of at least 2", "rank 1 was asked for", 'Use readout="plateaus".')
 
 
 def _beyond_floats(problem: Problem) -> HypothesisError:

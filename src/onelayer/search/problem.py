@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from onelayer.contexts.stream import Stream, open_stream
-from onelayer.errors import HypothesisError
+from onelayer.errors import OptionError, PrecisionError
 from onelayer.problems.answers import AnswerForm, Answers, Scope, read_answers
 from onelayer.problems.blocks import every
 from onelayer.problems.sequences import Sequences, read_sequences
@@ -90,11 +90,11 @@ def read_problem(X: Any, Y: Any, options: Options) -> Problem:
     except TypeError:
         number = np.dtype(object)
     if number not in (np.float32, np.float64):
-        raise HypothesisError("memorize", "dtype float32 or float64", f"dtype {number} was asked for", "Change it.")
+        raise OptionError("memorize", "dtype float32 or float64", f"dtype {number} was asked for", "Change it.")
     if type(seed) is not int or seed < 0:
-        raise HypothesisError("memorize", "a whole seed of at least 0", f"seed={seed!r}", "Give 0, 1, 2, ...")
+        raise OptionError("memorize", "a whole seed of at least 0", f"seed={seed!r}", "Give 0, 1, 2, ...")
     if scope not in (None, "token", "sequence"):
-        raise HypothesisError("memorize", 'scope "token" or "sequence"', f"scope={scope!r}", "Choose one of them.")
+        raise OptionError("memorize", 'scope "token" or "sequence"', f"scope={scope!r}", "Choose one of them.")
     sequences = read_sequences(X, options.get("lengths"))
     answers = read_answers(Y, sequences, scope)
     answers, default = _with_default(answers, options.get("default", NO_DEFAULT))
@@ -102,12 +102,12 @@ def read_problem(X: Any, Y: Any, options: Options) -> Problem:
         number = np.dtype("float64")
     limit, classes = 2 ** (np.finfo(number).nmant + 1), answers.form.classes
     if classes is not None and len(classes) > limit:
-        raise HypothesisError(
+        raise PrecisionError(
             "memorize", f"at most {limit} classes in {number}", f"there are {len(classes)}", 'Use dtype="float64".'
         )
     size = np.abs(answers.rows)
     if not size.max() <= np.finfo(number).max or ((size > 0) & (size < np.finfo(number).tiny)).any():
-        raise HypothesisError(
+        raise PrecisionError(
             "memorize",
             f"answers that {number} can hold",
             "an answer overflows or underflows it",
@@ -138,7 +138,7 @@ def _with_default(answers: Answers, default: Any) -> tuple[Answers, Array | None
         except (TypeError, ValueError):
             row = np.full(form.width, np.nan)
         if not np.isfinite(row).all():
-            raise HypothesisError(
+            raise OptionError(
                 "memorize", "a finite default, like the answers", f"default={default!r:.60}", "Give a number."
             )
         return answers, row
@@ -146,7 +146,7 @@ def _with_default(answers: Answers, default: Any) -> tuple[Answers, Array | None
     try:
         index = known.get((type(default), default), len(form.classes))
     except TypeError:
-        raise HypothesisError(
+        raise OptionError(
             "memorize", "a default that can be a class", f"default={default!r:.60} is not hashable", "Give a word."
         ) from None
     classes = form.classes if index < len(form.classes) else (*form.classes, default)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from onelayer.contexts import averages, lattice, rank_one, shared_query, temperature
 from onelayer.contexts.head import ContextMap
 from onelayer.contexts.stream import RealStream, Stream
-from onelayer.errors import HypothesisError
+from onelayer.errors import HypothesisError, PrecisionError
 from onelayer.problems.consistency import Company, Place, refuse_contradictions
 from onelayer.readouts.fit import Fit, Task, fit
 from onelayer.search.options import ON_A_LINE, check_wishes
@@ -66,8 +66,8 @@ def search(problem: Problem, on_step: Step | None = None) -> tuple[Problem, Foun
     check_wishes(problem)
     try:
         return problem, _search(problem, on_step)
-    except HypothesisError as error:
-        if not (problem.dtype_is_free and problem.dtype == np.float32) or error.statement in ("data", "memorize"):
+    except PrecisionError:
+        if not (problem.dtype_is_free and problem.dtype == np.float32):
             raise
     problem = replace(problem, dtype=np.dtype(np.float64))
     return problem, _search(problem, on_step)
@@ -76,18 +76,20 @@ def search(problem: Problem, on_step: Step | None = None) -> tuple[Problem, Foun
 def _search(problem: Problem, on_step: Step | None) -> Found:
     stream = problem.stream
     last: Found | None = None
+    refused: PrecisionError | None = None
     for route in routes(problem):
         if on_step is not None:
             on_step(f"looking for contexts: {route.mapping}, rank {route.rank}, {problem.dtype}")
-        try:
-            last = _search_route(problem, stream, route, automatic=problem.mapping == "auto")
-        except HypothesisError as error:  # this mapping does not apply; another may
-            if problem.mapping != "auto" or error.statement != "lattice":
-                raise
+        found = _search_route(problem, stream, route, automatic=problem.mapping == "auto")
+        if isinstance(found, PrecisionError):
+            refused = found
             continue
+        last = found
         if last.fit.readout is not None and last.fit.margin >= 1:
             return last
-    assert last is not None
+    if last is None:
+        assert refused is not None
+        raise refused
     raise _not_separated(problem, last)
 
 
@@ -161,14 +163,22 @@ def _construct(problem: Problem, stream: Stream, route: Route, attempt: int) -> 
     return {"shared_query": shared_query.construct, "averages": averages.construct}[route.mapping](*common)
 
 
-def _search_route(problem: Problem, stream: Stream, route: Route, automatic: bool) -> Found:
-    """Candidates of one route: enough of them to find a safe margin, more where the data is small."""
+def _search_route(problem: Problem, stream: Stream, route: Route, automatic: bool) -> Found | PrecisionError:
+    """Candidates of one route: enough of them to find a safe margin, more where the data is small.
+
+    A mapping that does not apply in this dtype is an answer where another may be tried, else an error.
+    """
     per_sequence = is_per_sequence(problem, route)
     rows = problem.rows(per_sequence)
     wanted, allowed = _attempts(problem, route)
     best: Found | None = None
     for attempt in range(allowed):
-        context_map = _construct(problem, stream, route, attempt)
+        try:
+            context_map = _construct(problem, stream, route, attempt)
+        except PrecisionError as refusal:
+            if automatic:
+                return refusal
+            raise
         task = Task(
             rows,
             problem.dtype,
@@ -226,8 +236,8 @@ def _refuse(problem: Problem, result: Fit, rows: Array, per_sequence: bool) -> t
         rounded = Company(problem.sequences, problem.positions, problem.dtype)
         a, b = collision
         if rounded.key(a) == rounded.key(b):
-            raise HypothesisError(
-                "data",
+            raise PrecisionError(
+                "memorize",
                 f"sequences that {problem.dtype} can tell apart",
                 f"{a} and {b} have different answers and differ only by less than its resolution",
                 'Use dtype="float64".',
@@ -251,7 +261,7 @@ def _zero_token(a: Place, b: Place) -> HypothesisError:
     )
 
 
-def _not_separated(problem: Problem, found: Found) -> HypothesisError:
+def _not_separated(problem: Problem, found: Found) -> PrecisionError:
     per_sequence = is_per_sequence(problem, found.route)
     company = Company(problem.sequences, problem.positions, problem.dtype)
     where = "two ids"
@@ -263,7 +273,7 @@ def _not_separated(problem: Problem, found: Found) -> HypothesisError:
     remedy = "Round or rescale the data so that different sequences differ by more."
     if problem.dtype == np.float32:
         remedy = 'Use dtype="float64".'
-    return HypothesisError(
+    return PrecisionError(
         found.route.mapping,
         f"contexts that {problem.dtype} can tell apart",
         f"after {found.attempts} directions and temperatures {where} differ by {found.fit.nearest:.3g} where "

@@ -10,7 +10,7 @@ from typing import IO, Any
 import numpy as np
 
 from onelayer.problems.answers import Scope
-from onelayer.problems.files.table import Array, Table, refuse
+from onelayer.problems.files.table import Array, Table, refuse, refuse_file
 
 ARRAYS = ("X", "Y", "lengths", "sequence")
 
@@ -23,7 +23,7 @@ def read(path: Path) -> Table:
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError) as error:
-        raise refuse(
+        raise refuse_file(
             "a whole .npz archive without Python objects",
             f"{path.name} cannot be read ({error})",
             "Write it again with numpy.savez(path, X=X, Y=Y).",
@@ -35,7 +35,7 @@ def read_mapped(path: Path) -> Table:
     """X.npy (or any name that ends so) with Y.npy, lengths.npy and sequence.npy beside it; X may exceed memory."""
     prefix = path.name.removesuffix("X.npy")
     if prefix == path.name:
-        raise refuse("tokens in a file X.npy, answers in Y.npy beside it", f"it is {path.name}", "Rename it.")
+        raise refuse_file("tokens in a file X.npy, answers in Y.npy beside it", f"it is {path.name}", "Rename it.")
     beside = {name: path.with_name(f"{prefix}{name}.npy") for name in ARRAYS}
     try:
         arrays = {
@@ -44,7 +44,7 @@ def read_mapped(path: Path) -> Table:
             if file.is_file()
         }
     except (EOFError, OSError, ValueError) as error:
-        raise refuse(
+        raise refuse_file(
             "whole .npy files without Python objects",
             f"{path.name}, or one beside it, cannot be read ({error})",
             "Write it again with numpy.save.",

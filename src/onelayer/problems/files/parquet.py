@@ -9,7 +9,7 @@ from onelayer.errors import MissingExtraError
 from onelayer.problems.files import records as record_files
 from onelayer.problems.files import rows as row_files
 from onelayer.problems.files import streamed
-from onelayer.problems.files.table import Table, refuse
+from onelayer.problems.files.table import Table, refuse, refuse_file
 
 #: Bytes of a column that are read ahead, instead of all of a row group.
 BUFFER = 1 << 20
@@ -26,7 +26,7 @@ def read(path: Path) -> Table:
                 return table
             columns: dict[str, list[Any]] = source.read(use_threads=False).to_pydict()
     except (pyarrow.ArrowException, OSError) as error:
-        raise refuse(
+        raise refuse_file(
             "a whole Parquet file", f"{path.name} cannot be read ({str(error).rstrip('.')})", "Write it again."
         ) from None
     if "tokens" in columns:

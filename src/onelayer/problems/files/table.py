@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.errors import HypothesisError
+from onelayer.errors import DataError, FileError
 from onelayer.problems.answers import Scope
 from onelayer.problems.blocks import is_mapped, on_disk
 
@@ -57,8 +57,12 @@ class Table:
             yield record
 
 
-def refuse(needs: str, found: str, remedy: str) -> HypothesisError:
-    return HypothesisError("data", needs, found, remedy)
+def refuse(needs: str, found: str, remedy: str) -> DataError:
+    return DataError("data", needs, found, remedy)
+
+
+def refuse_file(needs: str, found: str, remedy: str) -> FileError:
+    return FileError("file", needs, found, remedy)
 
 
 def text_lines(path: Path) -> Iterator[str]:
@@ -126,7 +130,7 @@ def typed(values: list[Any], what: str, where: Where, part: str = "component ") 
     return np.array(values)
 
 
-def _mixed(values: list[Any], what: str, where: Where) -> HypothesisError:
+def _mixed(values: list[Any], what: str, where: Where) -> DataError:
     for i, value in enumerate(values):
         if type(value) not in TYPES:
             return refuse(

@@ -10,7 +10,7 @@ import ast
 import math
 import re
 
-from onelayer.errors import HypothesisError
+from onelayer.errors import OptionError
 from onelayer.problems.targets.program import Builder, Node, Per, Program
 from onelayer.problems.targets.zoo import Kind
 
@@ -58,22 +58,22 @@ class _Reader:
         needs = "a formula that can be read"
         if len(self.text) > MOST_TEXT:
             found = f"it has {len(self.text):,} characters"
-            raise HypothesisError("target", needs, found, f"Use at most {MOST_TEXT:,}, or a program.")
+            raise OptionError("target", needs, found, f"Use at most {MOST_TEXT:,}, or a program.")
         try:
             return ast.parse(self.text, mode="eval").body
         except SyntaxError as error:
             at = error.offset or len(self.text)  # Python says 0 where the text ends too early
             found = f"{self.text!r:.200} has a mistake ({error.msg}) at column {at}"
-            raise HypothesisError("target", needs, found, "Mend it there.") from None
+            raise OptionError("target", needs, found, "Mend it there.") from None
         except (ValueError, RecursionError, MemoryError) as error:
-            raise HypothesisError("target", needs, f"Python's parser gives up: {error}", "Shorten it.") from None
+            raise OptionError("target", needs, f"Python's parser gives up: {error}", "Shorten it.") from None
 
-    def refusal(self, node: ast.expr, needs: str, remedy: str) -> HypothesisError:
+    def refusal(self, node: ast.expr, needs: str, remedy: str) -> OptionError:
         """An error that says where: at which part, and at which column of the text."""
         piece = ast.get_source_segment(self.text, node) or ""
         column = len(self.text.splitlines()[node.lineno - 1].encode()[: node.col_offset].decode()) + 1
         found = f"{piece!r:.80} stands at column {column} of {self.text!r:.200}"
-        return HypothesisError("target", needs, found, remedy)
+        return OptionError("target", needs, found, remedy)
 
     def read(self, node: ast.expr, own: int | None, other: int | None) -> Node:
         """A line for every part; each is written once for a pair (x, y) of places."""

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.errors import HypothesisError
+from onelayer.errors import DataError, OptionError
 
 Array = NDArray[np.float64]
 Line = tuple[Any, ...]
@@ -77,7 +77,7 @@ class Program:
         X = np.asarray(X, np.float64)
         if X.ndim != 3 or X.shape[1:] != (self.n, self.d):
             needs = f"sequences of shape [B, {self.n}, {self.d}]"
-            raise HypothesisError("target", needs, f"the shape is {list(X.shape)}", "Reshape them.")
+            raise DataError("target", needs, f"the shape is {list(X.shape)}", "Reshape them.")
         out = np.empty((len(X), len(self.outputs)))
         step = max(1, MOST_HELD // len(self.lines))
         with np.errstate(all="ignore"):
@@ -114,9 +114,9 @@ class Program:
         return Program(*head, per=entry["per"], components=entry["components"])
 
 
-def _malformed(found: str) -> HypothesisError:
+def _malformed(found: str) -> OptionError:
     needs = "a straight-line program: known operations on earlier lines, one output line per component"
-    return HypothesisError("target", needs, found, "Build it with onelayer.problems.targets.Builder.")
+    return OptionError("target", needs, found, "Build it with onelayer.problems.targets.Builder.")
 
 
 @dataclass(frozen=True)
@@ -228,7 +228,7 @@ class Builder:
         )
         if len(lines) > MOST_LINES:
             needs, remedy = f"at most {MOST_LINES:,} lines", "Take fewer tokens, or a shorter formula."
-            raise HypothesisError("target", needs, f"the formula needs {len(lines):,}", remedy)
+            raise OptionError("target", needs, f"the formula needs {len(lines):,}", remedy)
         components = len(outputs) // (self.n if per == "token" else 1)
         return Program(self.n, self.d, lines, tuple(place[node.line] for node in outputs), per, components)
 

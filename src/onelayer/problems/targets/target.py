@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from onelayer.errors import HypothesisError
+from onelayer.errors import HypothesisError, OptionError
 from onelayer.problems.targets.expression import read_expression
 from onelayer.problems.targets.program import Array, Per, Program
 from onelayer.problems.targets.slopes import lipschitz as derived
@@ -63,7 +63,7 @@ class Target:
                 "a target that can be evaluated",
                 f"{entry['name']!r} was a Python function, which no file holds",
             )
-            raise HypothesisError("target", needs, found, "Compare predictions with the function yourself.")
+            raise OptionError("target", needs, found, "Compare predictions with the function yourself.")
 
         evaluate = forgotten if program is None else program.evaluate
         return Target(**entry | {"program": program, "lipschitz": lipschitz, "evaluate": evaluate})
@@ -93,7 +93,7 @@ def resolve(
     _check_box(n, d, low, high)
     lipschitz = None if lipschitz is None else _constant(lipschitz)
     if kind is not None and kind not in KINDS:
-        raise HypothesisError("target", f"a kind among {', '.join(KINDS)}", f"kind={kind!r}", "Choose one.")
+        raise OptionError("target", f"a kind among {', '.join(KINDS)}", f"kind={kind!r}", "Choose one.")
     if isinstance(target, str):
         found = (_named if NAME.fullmatch(target.strip()) else _written)(target.strip(), n, d, low, high)
     elif isinstance(target, Program):
@@ -102,14 +102,12 @@ def resolve(
         found = _of_callable(target, n, d, low, high, kind)
     else:
         needs = "a name, a formula, a program or a Python function"
-        raise HypothesisError(
-            "target", needs, f"a {type(target).__name__} was given", f"Names: {', '.join(names())}."
-        )
+        raise OptionError("target", needs, f"a {type(target).__name__} was given", f"Names: {', '.join(names())}.")
     for what, asked, has in (("kind", kind, found.kind), ("components", components, found.components)):
         if asked is not None and asked != has:
-            raise HypothesisError("target", f"its own {what}", f"{what}={asked!r}, it is {has!r}", "Leave it out.")
+            raise OptionError("target", f"its own {what}", f"{what}={asked!r}, it is {has!r}", "Leave it out.")
     if (found.n, found.d) != (n, d):
-        raise HypothesisError("target", f"n={n} and d={d}", f"it is for n={found.n}, d={found.d}", "Build it anew.")
+        raise OptionError("target", f"n={n} and d={d}", f"it is for n={found.n}, d={found.d}", "Build it anew.")
     X = np.random.default_rng(0).uniform(low, high, (2, TRIED, n, d))
     _check_finite(found, np.concatenate([X[0], _special(n, d, low, high)]))
     _try_symmetry(found, X[0])
@@ -121,14 +119,14 @@ def resolve(
 def _check_box(n: int, d: int, low: float, high: float) -> None:
     if n < 1 or d < 1 or not (math.isfinite(low) and math.isfinite(high) and low < high):
         needs, found = "n and d of at least 1, and a box low < high", f"n={n}, d={d}, low={low}, high={high}"
-        raise HypothesisError("target", needs, found, "Give them so.")
+        raise OptionError("target", needs, found, "Give them so.")
 
 
 def _constant(lipschitz: Any) -> float:
     if isinstance(lipschitz, Real) and 0 <= float(lipschitz) < math.inf:
         return float(lipschitz)
     needs, remedy = "a Lipschitz constant of at least 0", "Give a number, or leave it out."
-    raise HypothesisError("target", needs, f"lipschitz={lipschitz!r}", remedy)
+    raise OptionError("target", needs, f"lipschitz={lipschitz!r}", remedy)
 
 
 def _special(n: int, d: int, low: float, high: float) -> Array:
@@ -148,12 +146,12 @@ def _named(text: str, n: int, d: int, low: float, high: float) -> Target:
     if named is None:
         near = get_close_matches(name, names(), 1)
         meant = f" Did you mean {near[0]!r}?" if near else ""
-        raise HypothesisError("target", "a known name", f"{text!r} is not", f"Names: {', '.join(names())}.{meant}")
+        raise OptionError("target", "a known name", f"{text!r} is not", f"Names: {', '.join(names())}.{meant}")
     takes = named.parameter > 0
     if number and not (takes and re.fullmatch(r"[1-9][0-9]{0,3}", number)):
         meant = f"{name}:{named.parameter}" if takes else name
         needs = f"a whole number from 1 to 9999 after {name!r}" if takes else f"no number after {name!r}"
-        raise HypothesisError("target", needs, f"the name is {text!r}", f"Write {meant!r}.")
+        raise OptionError("target", needs, f"the name is {text!r}", f"Write {meant!r}.")
     parameter = int(number) if number else named.parameter
     program = named.program(n, d, parameter)
     constant = _smallest(named.lipschitz(n, d, low, high, parameter), derived(program, low, high))
@@ -184,7 +182,7 @@ def _of_callable(f: Callable[..., Any], n: int, d: int, low: float, high: float,
     name = getattr(f, "__name__", type(f).__name__)
     if kind is None:
         needs, remedy = "its kind, if it is a Python function", f"Pass kind= one of {', '.join(KINDS)}."
-        raise HypothesisError("target", needs, f"{name!r} came without", remedy)
+        raise OptionError("target", needs, f"{name!r} came without", remedy)
     X = np.random.default_rng(0).uniform(low, high, (TRIED, n, d))
     values = _call(f, X, name, kind)
     if not np.allclose(values[:1], _call(f, X[:1], name, kind), rtol=ROUNDING, atol=ROUNDING, equal_nan=True):
@@ -193,9 +191,7 @@ def _of_callable(f: Callable[..., Any], n: int, d: int, low: float, high: float,
     per: Per = "token" if values.ndim == 3 else "sequence"
     if (kind == "equivariant" and per == "sequence") or (kind == "invariant" and per == "token"):
         needs = f"values of shape [B, {'n, q' if kind == 'equivariant' else 'q'}], if it is {kind}"
-        raise HypothesisError(
-            "target", needs, f"{name!r} gives {list(values.shape)}", "Change the kind, or the shape."
-        )
+        raise OptionError("target", needs, f"{name!r} gives {list(values.shape)}", "Change the kind, or the shape.")
 
     def evaluate(X: Array) -> Array:
         return _call(f, X, name, kind)
@@ -229,17 +225,17 @@ def _check_finite(target: Target, X: Array) -> None:
         raise HypothesisError("target", "finite values on the box", found, "Shrink or move the box.")
 
 
-def _misfit(f: Callable[..., Any], X: Array, name: str, found: str) -> HypothesisError:
+def _misfit(f: Callable[..., Any], X: Array, name: str, found: str) -> OptionError:
     """Say so if the function takes one sequence only: that is easily mended."""
     try:
         single = np.shape(f(X[0]))
     except Exception:
-        return HypothesisError("target", BATCHES, found, "Let it take a batch of sequences.")
+        return OptionError("target", BATCHES, found, "Let it take a batch of sequences.")
     return _one_by_one(name, f"{found}; a single sequence {list(X.shape[1:])} it turns into {list(single)}")
 
 
-def _one_by_one(name: str, found: str) -> HypothesisError:
-    return HypothesisError("target", BATCHES, found, f"Pass lambda X: np.stack([{name}(x) for x in X]).")
+def _one_by_one(name: str, found: str) -> OptionError:
+    return OptionError("target", BATCHES, found, f"Pass lambda X: np.stack([{name}(x) for x in X]).")
 
 
 def _asymmetry(target: Target, X: Array) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from onelayer.errors import HypothesisError
+from onelayer.errors import OptionError
 from onelayer.problems.targets.program import Builder, Node, Per, Program
 
 Kind = Literal["equivariant", "invariant", "ordered"]
@@ -52,7 +52,7 @@ class Named:
     def program(self, n: int, d: int, parameter: int | None = None) -> Program:
         if n < self.least:
             needs = f"at least {self.least} tokens for {self.name!r}"
-            raise HypothesisError("target", needs, f"n={n}", "Take longer sequences.")
+            raise OptionError("target", needs, f"n={n}", "Take longer sequences.")
         builder = Builder(n, d)
         return builder.program(self.formula(builder, self.parameter if parameter is None else parameter), self.per)
 
