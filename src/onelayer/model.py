@@ -59,6 +59,13 @@ class Model(EqualByContent):
             f"{self.n_parameters:,} parameters, {self.transformer.dtype}{proof}>"
         )
 
+    def describe(self) -> str:
+        """The network in a line: heads, how contexts are told apart, how answers are read off, size and dtype."""
+        heads, ledger = self.transformer.attention.heads, self.ledger
+        parts = [f"{heads} attention head{'s' if heads > 1 else ''} of rank {self.transformer.attention.head_size}"]
+        parts += [f"{name} {ledger[name]}" for name in ("mapping", "readout", "construction") if name in ledger]
+        return ", ".join([*parts, f"{self.n_parameters:,} parameters in {self.transformer.dtype}"])
+
     def predict(self, X: Any, lengths: Any = None, *, path: Evaluation = "auto") -> Any:
         """Answers for sequences, stored or not, in the form in which Y was given.
 

@@ -155,7 +155,7 @@ def test_both_engines_agree_on_cells(rng, tmp_path) -> None:
 def test_causal_attention_is_judged_as_it_is_executed(rng) -> None:
     """Balls of a random causal network contain what the library computes, for all tokens and for the last ones."""
     from onelayer.network import Attention, Linear, Transformer
-    from onelayer.network.forward import forward_block
+    from onelayer.network.trace import trace
 
     heads = [
         rng.standard_normal(shape).astype(np.float32) for shape in ((1, 3, 2), (1, 3, 2), (1, 3, 2), (1, 2, 3))
@@ -167,9 +167,7 @@ def test_causal_attention_is_judged_as_it_is_executed(rng) -> None:
     model = Transformer(Attention(*heads, causal=True), readout=readout)
     network = build({name: np.asarray(a) for name, a in model.tensors()}, causal=True)
     X, lengths = rng.standard_normal((5, 4, 3)).astype(np.float32), np.array([4, 1, 3, 2, 4])
-    keep: dict[str, np.ndarray] = {}
-    forward_block(model, X, lengths, keep)
-    t = np.maximum(keep["readout.0"], 0)
+    t = np.maximum(trace(model, X, lengths)["readout.0"], 0)
     for A in (ARITHMETICS["real"], FLOAT32):
         (_, every), (_, last) = (
             next(network.coordinates(X, lengths, 0.0, A, only_last)) for only_last in (False, True)

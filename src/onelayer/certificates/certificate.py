@@ -20,7 +20,7 @@ from onelayer.certificates.tolerance import allowed, proved
 from onelayer.equality import EqualByContent
 from onelayer.errors import HypothesisError
 from onelayer.network import Transformer
-from onelayer.network.forward import forward
+from onelayer.network.blocks import evaluate
 from onelayer_checker import Claim, Report, check
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def _closest(model: Model, tensors: dict[str, Array]) -> Array:
     """Sequences of which a first coordinate is nearest to that of another sample; and some others."""
     head = replace(model.transformer, readout=model.transformer.readout[:1])
     tokens, lengths = tensors["tokens"], tensors.get("lengths")
-    t = forward(head, tokens, lengths)[..., 0]
+    t = evaluate(head, tokens, lengths)[..., 0]
     if lengths is not None:
         t = np.where(np.arange(t.shape[1]) < lengths[:, None], t, np.nan)
     order = np.argsort(t, axis=None, kind="stable")  # NaN comes last

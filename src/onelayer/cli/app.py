@@ -95,10 +95,10 @@ def memorize(
         print_json({**said, "ledger": model.ledger.to_json()})
     else:
         say(table.source)
-        pictures.summary(out, model)
-        say(f"{measured} (measured). Written to {out_dir}")
+        say(f"compiled into {model.describe()}")
+        say(f"{measured} (measured). Written to {out_dir}; `onelayer inspect {out_dir}` lists every constant.")
         if claims:
-            say(f"{len(claims)} claims certified: `onelayer verify {out_dir} --data {data}` decides them anew.")
+            say(f"{len(claims)} claims proved. Check them again: onelayer verify {out_dir} --data {data}")
         elif unproved:
             say(in_options(unproved))
     if not measured.perfect:

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from onelayer.ledger import Constant
 from onelayer.model import Model
-from onelayer.network.forward import apply_layer, apply_stack, forward
+from onelayer.network.blocks import apply_stack, evaluate
+from onelayer.network.layers import apply_layer
 from onelayer.problems import unknown_inputs as strangers
 from onelayer.problems.sequences import Sequences
 from onelayer.readouts.false_hits import Stored, bound, upper_limit
@@ -86,7 +87,7 @@ def _one_token_each(model: Model, sequences: Sequences, rng: np.random.Generator
     """What the readout sees of a token of each sequence, drawn at random: tokens of one sequence are not
     independent, so that more of them would not say more."""
     before = replace(model.transformer, readout=())
-    h = forward(
+    h = evaluate(
         before, sequences.tokens, sequences.lengths, {"feedforward": model.evaluator.searches["feedforward"]}
     )
     lengths = sequences.n if sequences.lengths is None else sequences.lengths

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onelayer.network import Attention
-from onelayer.network.forward import attention_update, visible_keys
+from onelayer.network.forward import run_attention, visible_keys
 
 Array = NDArray[Any]
 
@@ -36,7 +36,7 @@ class Agreement:
 def ids(attention: Attention, X: Array) -> Array:
     """Ids [n, width] of one sequence [n, width]: the residual stream after the layer."""
     h = X[None]
-    updated: Array = (h + attention_update(attention, h, visible_keys(len(X), None, attention.causal)))[0]
+    updated: Array = (h + run_attention(attention, h, visible_keys(len(X), None, attention.causal)))[0]
     return updated
 
 

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from onelayer.contexts.stream import Draw, few_bits
 from onelayer.ledger import Constant
 from onelayer.network import Attention, Embedding, Layer, Linear
-from onelayer.network.forward import ATTENTION_BYTES, Rows, attend, over_threads, sequence_blocks, visible_keys
+from onelayer.network.blocks import ATTENTION_BYTES, Rows, over_threads, sequence_blocks
+from onelayer.network.forward import attend, visible_keys
 from onelayer.problems.blocks import column_bounds
 from onelayer.problems.sequences import Sequences
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onelayer.network import Grouped, Linear
-from onelayer.network.forward import over_threads
+from onelayer.network.blocks import over_threads
 from onelayer.problems.blocks import blocks, column_bounds
 
 Array = NDArray[Any]

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onelayer.errors import MissingExtraError, OptionError
-from onelayer.network.forward import LARGE_BLOCK
+from onelayer.network.layers import LARGE_BLOCK
 from onelayer.network.weights import Attention, Grouped, Layer, Transformer
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from onelayer.contexts import temperature_heads
 from onelayer.contexts.spare_channels import SpareChannels, one_channel_each
 from onelayer.ledger import Constant
 from onelayer.network import Embedding, Linear, Transformer
-from onelayer.network.forward import forward
+from onelayer.network.blocks import evaluate
 from onelayer.problems.answers import AnswerForm, Scope
 from onelayer.readouts.ridges import Ridges, fit
 from onelayer.statements import CATALOGUE
@@ -89,7 +89,7 @@ def construct(found: Fit, units: int) -> Continuous:
         Constant("out_sum", float(np.abs(ridges.out).sum(axis=0).max()), "sizes of an output's weights, added up"),
     )
     X, _, wanted = found.fresh
-    answers = forward(transformer, X.astype(found.domain.dtype))[:, 0].astype(np.float64)
+    answers = evaluate(transformer, X.astype(found.domain.dtype))[:, 0].astype(np.float64)
     form = AnswerForm(found.scope, None, ridges.out.shape[1], False)
     return Continuous(transformer, form, float(np.abs(answers - wanted).max()), constants)
 
@@ -116,7 +116,7 @@ class Fit:
         return X, self.streamed(X), F[:, 0] if self.scope == "token" else F
 
     def streamed(self, X: Array) -> Array:
-        h: Array = forward(self.heads.transformer(), X.astype(self.domain.dtype))[:, 0, self.read]
+        h: Array = evaluate(self.heads.transformer(), X.astype(self.domain.dtype))[:, 0, self.read]
         return h.astype(np.float64)
 
     def ridges(self, units: int) -> Ridges:

@@ -14,7 +14,8 @@ import numpy as np
 
 from onelayer.gadgets.line import Cells
 from onelayer.gadgets.tails import TABLES, retrieval_tail, same, table_tail
-from onelayer.network.forward import apply_layer, apply_stack
+from onelayer.network.blocks import apply_stack
+from onelayer.network.layers import apply_layer
 from onelayer.network.weights import Array, Grouped, Layer, Linear
 
 #: Answers [T, q] for coordinates [T, c], and for which tokens they are those of the dense layers.

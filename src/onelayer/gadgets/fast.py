@@ -14,7 +14,8 @@ import numpy as np
 
 from onelayer.gadgets.cells import find_retrieval, find_table
 from onelayer.gadgets.hats import find_hats
-from onelayer.network.forward import apply_layer, apply_stack
+from onelayer.network.blocks import apply_stack
+from onelayer.network.layers import apply_layer
 from onelayer.network.weights import Array, Grouped, Layer, Linear
 
 #: Below this many trapezoids the dense pass is as fast.

@@ -11,7 +11,8 @@ from functools import reduce
 
 import numpy as np
 
-from onelayer.network.forward import apply_layer, apply_stack
+from onelayer.network.blocks import apply_stack
+from onelayer.network.layers import apply_layer
 from onelayer.network.weights import Array, Grouped, Layer, Linear
 
 #: Below this many hats the dense pass is as fast.

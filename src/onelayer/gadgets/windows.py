@@ -16,7 +16,7 @@ import numpy as np
 from onelayer.gadgets.cells import find_retrieval
 from onelayer.gadgets.fast import find_plateaus
 from onelayer.gadgets.line import Cells
-from onelayer.network.forward import Rows, apply_stack, over_threads
+from onelayer.network.blocks import Rows, apply_stack, over_threads
 from onelayer.network.weights import Array, Attention, Linear, Transformer
 
 #: Windows whose sums are accumulated at a time: they stay in a core's cache.

@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from onelayer.contexts.agreement import Agreement, ids, rounding_radius_upper
 from onelayer.network import Transformer
-from onelayer.network.forward import apply_stack, embed
+from onelayer.network.blocks import apply_stack
+from onelayer.network.forward import embed
 
 Array = NDArray[Any]
 #: From a sequence [n, d] to what is wanted at its tokens, [n, q] or [n].

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from onelayer.errors import HypothesisError
 from onelayer.impossible.collision import Target, stream
 from onelayer.network import Transformer
-from onelayer.network.forward import apply_stack
+from onelayer.network.blocks import apply_stack
 from onelayer.statements import CATALOGUE
 
 STATEMENT = CATALOGUE["constant_outputs"]

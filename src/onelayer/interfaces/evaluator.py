@@ -10,7 +10,7 @@ import numpy as np
 
 from onelayer.errors import DataError, OptionError
 from onelayer.gadgets.fast import find_search
-from onelayer.network.forward import Stacks, forward
+from onelayer.network.blocks import Stacks, evaluate
 from onelayer.network.range import safe_sizes, watched
 from onelayer.network.weights import Array, Transformer
 from onelayer.problems.blocks import blocks
@@ -31,7 +31,7 @@ class Evaluator:
         stacks = self._stacks(path)
         far = self._far(sequences)
         if not far.any():
-            out = forward(self.transformer, sequences.tokens, sequences.lengths, stacks)
+            out = evaluate(self.transformer, sequences.tokens, sequences.lengths, stacks)
             return self._settled(out, sequences)
         watching = self._watched(sequences, far)
         out = np.empty((sequences.N, *watching.shape[1:]), watching.dtype)
@@ -39,7 +39,7 @@ class Evaluator:
         if not far.all():
             near, lengths = ~far, sequences.lengths
             lengths = None if lengths is None else lengths[near]
-            out[near] = forward(self.transformer, sequences.tokens[near], lengths, stacks)
+            out[near] = evaluate(self.transformer, sequences.tokens[near], lengths, stacks)
         return self._settled(out, sequences)
 
     def checked(self, outputs: Any, sequences: Sequences) -> Array:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from onelayer.errors import DataError, OptionError
 from onelayer.model import Model
-from onelayer.network.forward import forward
+from onelayer.network.blocks import evaluate
 from onelayer.network.weights import Transformer
 from onelayer.problems.consistency import Place
 from onelayer.problems.sequences import Sequences, read_sequences
@@ -85,7 +85,7 @@ def _outputs(given: Any, sequences: Sequences) -> tuple[Array, bool]:
     if isinstance(given, Model):
         t = given.transformer
         bare = Transformer(t.attention, t.embedding, t.feedforward, (), t.channels)
-        return forward(bare, tokens, lengths), t.embedding is not None and t.embedding.positions is not None
+        return evaluate(bare, tokens, lengths), t.embedding is not None and t.embedding.positions is not None
     if isinstance(given, np.ndarray):
         if given.ndim != 3 or given.shape[:2] != tokens.shape[:2]:
             needs = f"outputs of shape ({sequences.N}, {sequences.n}, width)"

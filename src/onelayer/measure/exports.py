@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from onelayer.certificates.folder import read_certified
 from onelayer.errors import MissingExtraError, OptionError
 from onelayer.export.bundle import Parts, read
-from onelayer.network.forward import forward
+from onelayer.network.blocks import evaluate
 from onelayer.problems.targets import Program as Function
 from onelayer_checker import Claim
 
@@ -204,7 +204,7 @@ def _answers(model: Parts, rows: Array, lengths: Array, n: int, some: Array) -> 
 
 def _runner(name: str, model: Parts) -> Callable[[Array, Array], Array]:
     if name == "numpy":
-        return lambda X, lengths: forward(model.transformer, X, lengths)
+        return lambda X, lengths: evaluate(model.transformer, X, lengths)
     if name == "torch":
         torch = _torch("replaying in PyTorch")
         from onelayer.export.torch import to_torch

@@ -16,7 +16,9 @@ from typing import Literal
 
 import numpy as np
 
-from onelayer.network.forward import ATTENTION_BYTES, Rows, apply_layer, over_threads, sequence_blocks, visible_keys
+from onelayer.network.blocks import ATTENTION_BYTES, Rows, over_threads, sequence_blocks
+from onelayer.network.forward import visible_keys
+from onelayer.network.layers import apply_layer
 from onelayer.network.weights import Array, Attention, Grouped, Kind, Layer, Transformer
 
 Half = Literal["float16", "bfloat16"]

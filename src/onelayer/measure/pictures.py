@@ -9,7 +9,7 @@ import numpy as np
 from onelayer.errors import MissingExtraError
 from onelayer.interfaces import Function
 from onelayer.measure import function_pictures
-from onelayer.network.forward import apply_stack
+from onelayer.network.blocks import apply_stack
 
 if TYPE_CHECKING:
     from onelayer.model import Model

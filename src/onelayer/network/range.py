@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from onelayer.network.forward import Keep, forward_block
+from onelayer.network.forward import forward
 from onelayer.network.weights import Array, Attention, Grouped, Layer, Transformer
 
 #: Bytes of the largest values of one block of sequences that are watched.
@@ -47,21 +47,20 @@ def watched(model: Transformer, X: Array, lengths: Array | None = None) -> tuple
         rows = slice(start, start + step)
         watch = _Watch(len(X[rows]))
         with np.errstate(all="ignore"):
-            out = forward_block(model, X[rows], None if lengths is None else lengths[rows], watch)
-        watch["output"] = out
+            out = forward(model, X[rows], None if lengths is None else lengths[rows], watch)
+        watch("output", out)
         outputs.append(out)
         finite.append(watch.finite)
     return np.concatenate(outputs), np.concatenate(finite)
 
 
-class _Watch(Keep):
-    """Takes every value of a forward pass and keeps nothing but which sequences stayed finite."""
+class _Watch:
+    """Sees every value of a forward pass and keeps nothing but which sequences stayed finite."""
 
     def __init__(self, count: int) -> None:
-        super().__init__()
         self.finite = np.ones(count, bool)
 
-    def __setitem__(self, name: str, value: Array) -> None:
+    def __call__(self, name: str, value: Array) -> None:
         # A logit of minus infinity is one that is masked, or so far below the largest that its weight is 0.
         fine = value < np.inf if name.endswith(".logits") else np.isfinite(value)
         self.finite &= fine.reshape(len(value), -1).all(axis=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from onelayer.network.forward import Keep, forward_block
+from onelayer.network.forward import forward
 from onelayer.network.weights import Array, Transformer
 
 
@@ -30,6 +30,10 @@ class Trace:
 
 def trace(model: Transformer, X: Array, lengths: Array | None = None) -> Trace:
     """Run the model on a small batch and keep everything. Memory grows with the widest layer times the tokens."""
-    keep: Keep = {}
-    keep["output"] = forward_block(model, X, lengths, keep)
-    return Trace(keep, model.channels)
+    values: dict[str, Array] = {}
+
+    def keep(name: str, value: Array) -> None:
+        values[name] = value.copy()  # the pass goes on in the same memory
+
+    values["output"] = forward(model, X, lengths, keep)
+    return Trace(values, model.channels)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onelayer.network import Layer
-from onelayer.network.forward import over_threads
+from onelayer.network.blocks import over_threads
 from onelayer.problems.blocks import blocks
 from onelayer.readouts import bits, retrieval, table
 from onelayer.readouts.false_hits import Stored

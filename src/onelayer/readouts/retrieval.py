@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from onelayer.gadgets.tails import TABLES, retrieval_tail
 from onelayer.network import Grouped, Layer
-from onelayer.network.forward import over_threads
+from onelayer.network.blocks import over_threads
 from onelayer.readouts.cells import Cells, cut, one_hots
 from onelayer.readouts.peeling import solve
 from onelayer.readouts.plateaus import on_a_line

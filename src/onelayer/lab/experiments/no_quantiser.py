@@ -14,7 +14,7 @@ from onelayer.lab.experiment import Case, Preset, Row, Verdict
 from onelayer.lab.pictures import doublings, factor_line, figure, line
 from onelayer.lab.statistics import exponent, factors, geometric, grouped, interval
 from onelayer.network import Attention, Embedding, Transformer
-from onelayer.network.forward import forward
+from onelayer.network.blocks import evaluate
 
 Array = NDArray[Any]
 Readout = Callable[[Array], Array]
@@ -99,7 +99,7 @@ def _zero(case: Case, rng: np.random.Generator, _: int) -> list[Row]:
         W_Q, W_K, W_V, W_O = rng.normal(size=(4, case["heads"], 1, 1))
         agree += bool(zero_token.agrees(Transformer(Attention(W_Q, W_K, W_V, W_O)), pair))
         biased = Transformer(Attention(W_Q, W_K, W_V, W_O, b_Q=rng.normal(size=(case["heads"], 1))))
-        first, second = (forward(biased, X[None])[0, 0, 0] for X in (pair.first, pair.second))
+        first, second = (evaluate(biased, X[None])[0, 0, 0] for X in (pair.first, pair.second))
         apart.append(abs(float(first - second)))
     return [{"layers": case["tries"], "blind": agree, "apart_with_bias": float(np.median(apart))}]
 
@@ -126,13 +126,13 @@ def _fit(case: Case, rng: np.random.Generator, seed: int) -> list[Row]:
     if n == 2 and not case["channels"]:
         found = narrow_stream.witness(layer)
         lower, Z = found.error_lower, np.concatenate([Z, found.first[None], found.second[None]])
-    error = float(np.abs(read(forward(layer, Z)[:, 0]) - _target(Z)).max())
+    error = float(np.abs(read(evaluate(layer, Z)[:, 0]) - _target(Z)).max())
     return [{"error": error, "lower_bound": lower, "scale": scale}]
 
 
 def _least_squares(layer: Transformer, X: Array, units: int, rng: np.random.Generator) -> tuple[float, Readout]:
     """Random ReLU units behind attention, output weights by least squares; with the largest error on X."""
-    h = forward(layer, X)[:, 0]
+    h = evaluate(layer, X)[:, 0]
     middle, spread = h.mean(0), h.std(0)
     V = rng.normal(size=(h.shape[1], units)) / spread[:, None]
     b = -(h[rng.integers(len(h), size=units)] * V.T).sum(1)
