@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from onelayer import Model, memorize, save
-from onelayer.network.forward import forward
+from onelayer.network.blocks import evaluate
 
 SEQUENCES, PLACES, WIDTH, CLASSES, VOCABULARY = 100_000, 16, 16, 65_536, 50_000
 #: Sequences whose answers are asked of the dense networks; ONELAYER_BENCH_DENSE overrides it.
@@ -73,7 +73,7 @@ def runtimes(model: Model) -> dict[str, Callable[[Any], Any]]:
         full = np.full(len(X), X.shape[1], np.int64)
         return session.run(["outputs"], {"tokens": X, "lengths": full})[0]
 
-    return {"NumPy": lambda X: forward(model.transformer, X), "PyTorch": in_torch, "ONNX Runtime": in_onnx}
+    return {"NumPy": lambda X: evaluate(model.transformer, X), "PyTorch": in_torch, "ONNX Runtime": in_onnx}
 
 
 def dense_row(name: str, model: Model, X: Any, Y: Any) -> dict[str, object]:

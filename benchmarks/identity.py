@@ -9,7 +9,7 @@ import numpy as np
 from onelayer import memorize, to_torch
 from onelayer.model import Model
 from onelayer.network import Grouped, Linear, Transformer
-from onelayer.network.forward import forward
+from onelayer.network.blocks import evaluate
 
 n = d = 16
 ORDERS = 20
@@ -44,10 +44,10 @@ def outputs(model: Model, X: Any) -> dict[str, Any]:
         in_torch = to_torch(model)(torch.tensor(X)).numpy()
     rng = np.random.default_rng(1)
     return {
-        "NumPy": forward(model.transformer, X),
+        "NumPy": evaluate(model.transformer, X),
         "PyTorch": in_torch,
         "ONNX Runtime": session.run(["outputs"], {"tokens": X, "lengths": lengths})[0],
-        **{f"order {i}": forward(permuted(model.transformer, rng), X) for i in range(ORDERS)},
+        **{f"order {i}": evaluate(permuted(model.transformer, rng), X) for i in range(ORDERS)},
     }
 
 

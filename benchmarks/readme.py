@@ -1,4 +1,4 @@
-"""The figures of the README, taken from benchmarks/results and written between its markers."""
+"""The figures of docs/figures.md and five of the README, taken from benchmarks/results, between their markers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results"
 Figure = tuple[str, str]
 RUNTIMES = ("NumPy", "PyTorch", "ONNX Runtime")
-MARKERS = re.compile(r"(<!-- figures -->\n).*?(<!-- /figures -->\n)", re.DOTALL)
+MARKERS = re.compile(r"(<!-- (?:five )?figures -->\n).*?(<!-- /(?:five )?figures -->\n)", re.DOTALL)
 
 
 def tables(name: str) -> Any:
@@ -183,6 +183,43 @@ def _trained() -> list[Figure]:
     return found
 
 
+def five() -> str:
+    """For people who read five figures: each with its conditions, from the same tables."""
+    recall = tables("recall")["Recall in float64"] + tables("recall")["Recall of real multivariate data"]
+    answers, wrong = (sum(row[key] for row in recall) for key in ("answers", "wrong"))
+    large = tables("float32")["float32 at 1.6 million answers"][0]
+    verdicts = [
+        row for row in tables("verdicts")["Cost of a verdict"] if row["route"].startswith("float32 retrieval")
+    ]
+    (text,), _ = tables("text").values()
+    asked = next(iter(tables("approximate").values()))
+    sorts = [row for row in asked if row["target"] == "sort" and row["kept"] == "yes"]
+    sort = min(sorts, key=lambda row: row["parameters"])
+    rows = [
+        (
+            f"stored answers of {len(recall)} data sets (float64, rank 1, up to 20,000 sequences) that are wrong",
+            f"{wrong} of {answers:,}",
+        ),
+        (
+            f"{large['answers']:,} answers of 65,536 classes in float32: time to compile, weights an answer",
+            f"{large['build s']:.1f} s, {large['parameters / answer']:.2f}",
+        ),
+        (
+            f"proof of all {verdicts[-1]['answers']:,} of them, in any order of summation, CPU time an answer",
+            f"{verdicts[-1]['us an answer']:.1f} microseconds",
+        ),
+        (
+            f"a text of {text['bytes']:,} bytes by heart: distinct windows continued as in the text",
+            f"{text['right']:,} of {text['deterministic windows']:,}",
+        ),
+        (
+            f"`sort` of {sort['n']} numbers to {sort['tolerance']}: proved bound, largest error found, weights",
+            f"{sort['proved bound']:.3f}, {sort['measured']:.0e}, {sort['parameters']:,}",
+        ),
+    ]
+    return "| measured | |\n|---|---|\n" + "".join(f"| {a} | {b} |\n" for a, b in rows)
+
+
 def update() -> None:
-    path = ROOT / "README.md"
-    path.write_text(MARKERS.sub(lambda m: m.group(1) + figures() + m.group(2), path.read_text()))
+    for path, said in ((ROOT / "docs" / "figures.md", figures()), (ROOT / "README.md", five())):
+        path.write_text(MARKERS.sub(lambda m, said=said: m.group(1) + said + m.group(2), path.read_text()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import os
 import pkgutil
 import re
 import subprocess
@@ -131,14 +132,70 @@ def test_the_core_needs_no_extra() -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_the_readme_examples_print_what_they_say() -> None:
-    text = (ROOT / "README.md").read_text()
-    examples = re.findall(r"```python\n(.*?)```.*?```text\n(.*?)```", text, re.DOTALL)
-    assert len(examples) == text.count("```python") == 2
+PAGES = {"README.md": 1, "docs/guide.md": 1}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_examples_of_a_page_print_what_they_say(page: str) -> None:
+    text = (ROOT / page).read_text()
+    examples = re.findall(r"```python\n(.*?)```\n\nprints\n\n```text\n(.*?)```", text, re.DOTALL)
+    assert len(examples) == text.count("```python") == PAGES[page]
     for program, printed in examples:
         assert len(program.strip().splitlines()) <= 12
         ran = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
         assert ran.stdout == printed
+
+
+def test_the_quick_start_prints_in_an_empty_folder_what_the_readme_shows(tmp_path: Path) -> None:
+    """Every command of the README's console, one after the other; only times may differ."""
+
+    def timeless(text: str) -> str:
+        return re.sub(r"\[[\d.]+ s\]", "[s]", text)
+
+    (console,) = re.findall(r"```console\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    for command, more, printed in re.findall(r"^\$ (.*\n)((?:> .*\n)*)((?:[^$].*\n)*)", console, re.MULTILINE):
+        script = command + re.sub(r"^> ", "", more, flags=re.MULTILINE)
+        environment = os.environ | {"PATH": path}
+        ran = subprocess.run(
+            ["bash", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+        )
+        assert timeless(ran.stdout) == timeless(printed), command
+
+
+def test_the_picture_of_the_readme_is_what_the_demo_draws() -> None:
+    picture = re.findall(r"```text\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[1].splitlines()
+    drawn = subprocess.run(
+        [sys.executable, "-m", "onelayer", "demo"], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    assert len(picture) > 4
+    assert set(picture) <= {line.rstrip() for line in drawn}
+
+
+def test_the_first_result_is_on_the_first_screen() -> None:
+    lines = (ROOT / "README.md").read_text().splitlines()
+    assert lines.index("prints") < 30
+    assert next(i for i, line in enumerate(lines) if "pip install" in line) < 12
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *SOURCE.rglob("*.md"), ROOT / "proofs/README.md"):
+        for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+            assert (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+def test_tests_mirror_the_tree() -> None:
+    """The tests of a package are in the folder of its name; the others are about more than one package."""
+    packages = {path.parent.name for path in (SOURCE / "onelayer").glob("*/__init__.py")}
+    modules = {path.stem for path in (SOURCE / "onelayer").glob("*.py")}
+    folders = {path.name for path in (ROOT / "tests").iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert folders - packages - modules == {"checker", "house", "proofs"}
+    assert {path.stem.removeprefix("test_") for path in (ROOT / "tests").glob("test_*.py")} <= modules
+
+
+def test_the_forward_pass_fits_on_a_screen() -> None:
+    lines = (SOURCE / "onelayer/network/forward.py").read_text().splitlines()
+    assert len(lines) <= 110
 
 
 def test_files_and_functions_stay_small() -> None:

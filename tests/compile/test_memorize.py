@@ -274,7 +274,7 @@ def test_the_order_of_the_sequences_does_not_matter(rng) -> None:
 
 
 def test_a_dropped_twin_stays_clear_of_other_boxes() -> None:
-    from onelayer.network.forward import apply_stack
+    from onelayer.network.blocks import apply_stack
     from onelayer.readouts.fit import Task, fit
 
     r = 1e-12

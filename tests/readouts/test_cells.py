@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from onelayer.gadgets.cells import RetrievalSearch, TableSearch, find_retrieval, find_table
 from onelayer.network import Linear
-from onelayer.network.forward import apply_stack
+from onelayer.network.blocks import apply_stack
 from onelayer.readouts import retrieval, table
 from onelayer.readouts.cells import cut
 from onelayer.readouts.peeling import peel, solve

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from onelayer.errors import HypothesisError
 from onelayer.impossible.narrow_stream import ERROR_LOWER, STATEMENT, error_lower, target, witness
 from onelayer.network import Attention, Embedding, Linear, Transformer
-from onelayer.network.forward import forward
+from onelayer.network.blocks import evaluate
 
 SEVERAL = st.integers(1, 12)
 SIZES = st.floats(-3, 3)
@@ -56,7 +56,7 @@ def test_the_two_inputs_have_equal_outputs_by_the_library_s_own_pass() -> None:
     for trial in range(60):
         model = narrow(rng, 1 + trial % 8, 2, (0.0, 0.0, 0.3, 0.5), kind="hardmax" if trial % 4 == 0 else "softmax")
         found = witness(model)
-        first, second = (forward(model, X[None])[0, 0, 0] for X in (found.first, found.second))
+        first, second = (evaluate(model, X[None])[0, 0, 0] for X in (found.first, found.second))
         size = float(np.abs(model.attention.W_V).sum() * np.abs(model.attention.W_O).sum())
         assert abs(first - second) < 1e-11 * (1 + size)
 
@@ -97,7 +97,7 @@ def test_no_readout_that_was_tried_is_better() -> None:
     rng = np.random.default_rng(2)
     for _ in range(5):
         model = narrow(rng, 6, 1, (0.3, 0.3, 0.3, 0.3))
-        outputs = forward(model, X)[:, 0, 0]
+        outputs = evaluate(model, X)[:, 0, 0]
         bins = np.digitize(outputs, np.linspace(outputs.min(), outputs.max(), 2000))
         errors = [np.ptp(wanted[bins == b]) / 2 for b in np.unique(bins)]
         assert max(errors) > 0.125
@@ -109,7 +109,7 @@ def test_positions_tell_the_pair_apart() -> None:
     found = witness(model)
     assert model.embedding is not None
     placed = replace(model, embedding=replace(model.embedding, positions=np.array([[0.0], [1.0]])))
-    first, second = (forward(placed, X[None])[0, 0, 0] for X in (found.first, found.second))
+    first, second = (evaluate(placed, X[None])[0, 0, 0] for X in (found.first, found.second))
     assert abs(first - second) > 1e-3
 
 

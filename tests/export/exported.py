@@ -13,7 +13,7 @@ import numpy as np
 import onelayer
 from onelayer import Model
 from onelayer.network import Attention, Embedding, Grouped, Layer, Linear, Transformer
-from onelayer.network.forward import forward
+from onelayer.network.blocks import evaluate
 from onelayer.problems.sequences import Sequences
 from onelayer.readouts.plateaus import on_a_line
 
@@ -234,7 +234,7 @@ def assert_follows_numpy(dtype: str, exported: Callable[[Transformer], Run], **a
     model = random_transformer(rng, dtype, **attention)
     X, lengths, run = rng.standard_normal((7, n, d)), rng.integers(1, n + 1, 7), exported(model)
     for asked in (Sequences(X, None), Sequences(X, lengths), Sequences(X[:1, :3], None)):
-        outputs, wanted = run(asked), forward(model, asked.tokens, asked.lengths)
+        outputs, wanted = run(asked), evaluate(model, asked.tokens, asked.lengths)
         valid = ... if asked.lengths is None else asked.valid()
         tolerance = 1e-12 if dtype == "float64" else 1e-4
         np.testing.assert_allclose(outputs[valid], wanted[valid], rtol=tolerance, atol=tolerance)

@@ -15,7 +15,7 @@ from onelayer.contexts import lattice
 from onelayer.contexts.quantiser import quantise
 from onelayer.contexts.stream import open_stream
 from onelayer.network import Linear, Transformer
-from onelayer.network.forward import apply_stack, forward
+from onelayer.network.blocks import apply_stack, evaluate
 from onelayer.problems.sequences import read_sequences
 
 memorize = partial(onelayer.memorize, certify=False)
@@ -32,7 +32,7 @@ def coordinates(X, lengths=None, *, positions=False, per_sequence=False, seed=0,
     stream = open_stream(sequences, np.dtype(dtype), positions)
     c = lattice.construct(sequences, stream, 6, seed, 0, per_sequence, wide)
     model = Transformer(c.attention, c.embedding, c.feedforward, (c.bottleneck,), c.channels)
-    out = forward(model, sequences.tokens, sequences.lengths)
+    out = evaluate(model, sequences.tokens, sequences.lengths)
     valid = sequences.valid()
     flat = out[:, 0] if per_sequence else out.reshape(-1, 6) if valid is None else out[valid]
     return flat, c

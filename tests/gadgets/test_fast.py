@@ -11,7 +11,7 @@ import onelayer
 from onelayer import approximate
 from onelayer.gadgets.fast import find_plateaus
 from onelayer.network import Grouped, Linear
-from onelayer.network.forward import apply_stack
+from onelayer.network.blocks import apply_stack
 
 memorize = partial(onelayer.memorize, certify=False)
 

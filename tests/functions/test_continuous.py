@@ -16,7 +16,7 @@ from onelayer.errors import HypothesisError
 from onelayer.functions import continuous
 from onelayer.functions.continuous import STATEMENT, Domain
 from onelayer.impossible import narrow_stream
-from onelayer.network.forward import forward
+from onelayer.network.blocks import evaluate
 from onelayer.problems.targets import resolve
 from onelayer.readouts import ridges
 
@@ -44,7 +44,7 @@ def test_error_and_symmetry(name: str, n: int, d: int, tolerance: float, dtype: 
     rng = np.random.default_rng(5)
     X = rng.uniform(0, 1, (5000, n, d)).astype(dtype)
     order = rng.permutation(n)
-    out, reordered = forward(model, X), forward(model, X[:, order])
+    out, reordered = evaluate(model, X), evaluate(model, X[:, order])
     rounding = 1e-3 if dtype == "float32" else 1e-11
     np.testing.assert_allclose(reordered, out[:, order], atol=rounding)
     wanted = asked.target.evaluate(X.astype(np.float64))
@@ -60,7 +60,7 @@ def test_the_cubic_is_met_better_than_any_narrow_layer_can() -> None:
     np.testing.assert_allclose(asked.target.evaluate(X)[:2], [narrow_stream.target(x) for x in X[:2]], atol=1e-12)
     plan = compiler.plan(asked)
     model = compiler.build(asked, plan.levels).transformer
-    assert np.abs(forward(model, X) - asked.target.evaluate(X)).max() < 0.8 * float(narrow_stream.ERROR_LOWER)
+    assert np.abs(evaluate(model, X) - asked.target.evaluate(X)).max() < 0.8 * float(narrow_stream.ERROR_LOWER)
 
 
 def test_order_is_refused_by_name() -> None:

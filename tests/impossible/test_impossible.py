@@ -10,7 +10,7 @@ import pytest
 from onelayer.errors import HypothesisError
 from onelayer.impossible import collision, constant_outputs, order, proportional
 from onelayer.network import Attention, Embedding, Linear, Transformer
-from onelayer.network.forward import forward
+from onelayer.network.blocks import evaluate
 
 
 def random_model(rng: np.random.Generator, d: int, readout: int = 2, **options) -> Transformer:
@@ -63,7 +63,7 @@ def test_a_target_that_counts_is_missed_by_half_of_the_difference() -> None:
     rng = np.random.default_rng(1)
     for _ in range(50):
         model = random_model(rng, 1)
-        errors = [np.abs(forward(model, X[None])[0] - X.sum()).max() for X in (pairs[0].first, pairs[0].second)]
+        errors = [np.abs(evaluate(model, X[None])[0] - X.sum()).max() for X in (pairs[0].first, pairs[0].second)]
         assert max(errors) > 0.1 - 1e-9
 
 
@@ -74,7 +74,7 @@ def test_one_v_more_is_seen_and_so_are_places() -> None:
     once = pairs[0].first
     assert not collision.agrees(model, [collision.Collision(once, np.vstack([once, once[1]]), (0, 0))])
     placed = with_positions(model, 4)
-    outputs = [forward(placed, X[None])[0, 0] for X in (once, pairs[0].second)]
+    outputs = [evaluate(placed, X[None])[0, 0] for X in (once, pairs[0].second)]
     assert np.abs(outputs[0] - outputs[1]).max() > 1e-6
     with pytest.raises(HypothesisError, match=r"\[empirical_measure\].*without positions"):
         proportional.agrees(placed, pairs)
@@ -110,7 +110,7 @@ def test_running_sums_and_reversal_are_missed() -> None:
     rng = np.random.default_rng(3)
     for _ in range(50):
         model = random_model(rng, 1)
-        errors = [np.abs(forward(model, Z[None])[0] - Z[::-1]).max() for Z in (X, X[[1, 0, 2]])]
+        errors = [np.abs(evaluate(model, Z[None])[0] - Z[::-1]).max() for Z in (X, X[[1, 0, 2]])]
         assert max(errors) > 0.5 - 1e-9
 
 
@@ -120,7 +120,7 @@ def test_positions_and_masks_see_the_order(how: str) -> None:
     pairs = order.witness(rng.normal(size=(3, 2)))
     model = random_model(rng, 2, causal=how == "a causal mask")
     model = with_positions(model, 3) if how == "positions" else model
-    outputs = [forward(model, X[None])[0] for X in (pairs[0].first, pairs[0].second)]
+    outputs = [evaluate(model, X[None])[0] for X in (pairs[0].first, pairs[0].second)]
     assert np.abs(outputs[0][::-1] - outputs[1]).max() > 1e-6
     with pytest.raises(HypothesisError, match=rf"\[equivariance\].*the model has {how}"):
         order.agrees(model, pairs)
@@ -145,7 +145,7 @@ def test_on_equal_tokens_every_layer_is_affine(readout: int) -> None:
             rng, d, readout, causal=trial % 2 == 0, kind="hardmax" if trial % 3 == 0 else "softmax"
         )
         token = rng.normal(size=d)
-        outputs = forward(model, np.tile(token, (1, n, 1)))[0]
+        outputs = evaluate(model, np.tile(token, (1, n, 1)))[0]
         np.testing.assert_allclose(outputs, np.tile(constant_outputs.conclusion(model, token), (n, 1)), atol=1e-10)
 
 
@@ -157,7 +157,7 @@ def test_the_size_of_a_token_is_missed_by_half() -> None:
     for _ in range(100):
         model = random_model(rng, 1, readout=1)
         sequences = (line.first, line.middle, line.last)
-        assert max(np.abs(forward(model, X[None])[0] - np.abs(X)).max() for X in sequences) > 0.5 - 1e-9
+        assert max(np.abs(evaluate(model, X[None])[0] - np.abs(X)).max() for X in sequences) > 0.5 - 1e-9
 
 
 def test_one_relu_in_the_readout_ends_it() -> None:
@@ -166,7 +166,7 @@ def test_one_relu_in_the_readout_ends_it() -> None:
     model = Transformer(silent, readout=size)
     line = constant_outputs.witness(-1.0, 1.0)
     for X in (line.first, line.middle, line.last):
-        assert (forward(model, X[None])[0] == np.abs(X)).all()
+        assert (evaluate(model, X[None])[0] == np.abs(X)).all()
     with pytest.raises(HypothesisError, match=r"\[constant_outputs\].*a readout of several layers"):
         constant_outputs.conclusion(model, [1.0])
 

@@ -15,7 +15,7 @@ from onelayer.errors import HypothesisError
 from onelayer.impossible import collision
 from onelayer.impossible.zero_token import STATEMENT, agrees, conclusion, witness
 from onelayer.network import Attention, Embedding, Linear, Transformer
-from onelayer.network.forward import forward
+from onelayer.network.blocks import evaluate
 
 
 def layer(rng: np.random.Generator, d: int, **options) -> Attention:
@@ -57,7 +57,7 @@ def test_outputs_are_equal_bit_for_bit_and_a_target_that_differs_is_missed() -> 
         width = int(rng.integers(1, 7))
         embedding = Embedding(lift=rng.normal(size=(1, width)))
         model = Transformer(layer(rng, width), embedding, readout=readout(rng, width))
-        y, z = (forward(model, X[None])[0, 0] for X in (pair.first, pair.second))
+        y, z = (evaluate(model, X[None])[0, 0] for X in (pair.first, pair.second))
         assert (y == z).all()
         assert max(abs(y[0] - spread(pair.first)[0]), abs(z[0] - spread(pair.second)[0])) >= 1.0 - 1e-15
 

@@ -30,7 +30,7 @@ from onelayer import OptionError
 from onelayer.export import onnx as export
 from onelayer.export.onnx import build, to_onnx
 from onelayer.network import Transformer
-from onelayer.network.forward import forward
+from onelayer.network.blocks import evaluate
 from onelayer.problems.sequences import Sequences
 
 LEVELS = onnxruntime.GraphOptimizationLevel
@@ -170,7 +170,7 @@ def test_a_model_without_a_readout_gives_its_contexts() -> None:
     whole = random_transformer(np.random.default_rng(5))
     model = Transformer(whole.attention, whole.embedding)
     asked = Sequences(np.ones((2, 3, d)), None)
-    np.testing.assert_allclose(run(session(model), model, asked), forward(model, asked.tokens), rtol=1e-12)
+    np.testing.assert_allclose(run(session(model), model, asked), evaluate(model, asked.tokens), rtol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

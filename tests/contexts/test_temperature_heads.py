@@ -13,7 +13,7 @@ from onelayer.contexts.temperature_heads import STATEMENT, construct, features, 
 from onelayer.errors import HypothesisError
 from onelayer.impossible import collision, narrow_stream, zero_token
 from onelayer.network import Attention, Linear, Transformer
-from onelayer.network.forward import forward
+from onelayer.network.blocks import evaluate
 from onelayer.statements import CATALOGUE
 
 SHAPES = [(1, 1), (2, 1), (3, 1), (5, 1), (2, 2), (3, 2), (4, 3)]
@@ -27,7 +27,7 @@ def keys(built: SpareChannels) -> np.ndarray:
 def apart(built: SpareChannels, X: np.ndarray, Y: np.ndarray) -> float:
     """The largest difference of features by the library's own pass, in units of what rounding could make."""
     model, width = built.transformer(), len(built.channels)
-    a, b = (forward(model, Z[None])[0, 0, built.scratch] for Z in (X, Y))
+    a, b = (evaluate(model, Z[None])[0, 0, built.scratch] for Z in (X, Y))
     lifted = [np.hstack([Z, np.zeros((len(Z), width - Z.shape[1]))]) for Z in (X, Y)]
     return float(np.abs(a - b).max()) / sum(rounding_radius_upper(built.attention, Z) for Z in lifted)
 
@@ -38,7 +38,7 @@ def test_the_stream_is_the_token_and_the_formula(n: int, d: int, dtype) -> None:
     built = construct(n, d, dtype=dtype)
     assert built.attention.heads == heads_needed(n, d) == 2 * n * d + 1
     X = np.random.default_rng(n).uniform(-1, 1, (20, n, d)).astype(dtype)
-    stream = forward(built.transformer(), X)
+    stream = evaluate(built.transformer(), X)
     assert (stream[:, :, :d] == X).all()
     expected = features(X.astype(np.float64), keys(built).astype(np.float64))
     np.testing.assert_allclose(
@@ -112,7 +112,7 @@ def test_reordered_tokens_keep_their_features() -> None:
     built = construct(4, 2)
     X, order = rng.uniform(-1, 1, (30, 4, 2)), rng.permutation(4)
     model = built.transformer()
-    np.testing.assert_allclose(forward(model, X[:, order]), forward(model, X)[:, order], atol=1e-13)
+    np.testing.assert_allclose(evaluate(model, X[:, order]), evaluate(model, X)[:, order], atol=1e-13)
 
 
 def test_what_narrow_and_unbiased_layers_confuse_is_told_apart() -> None:
@@ -145,14 +145,14 @@ def test_with_five_heads_the_cubic_is_met_better_than_any_narrow_layer_can() -> 
         return X[:, :, 0] + (X[:, :, 0] - X[:, ::-1, 0]) ** 3
 
     built, X, rng = construct(2, 1), square(41), np.random.default_rng(0)
-    h = forward(built.transformer(), X).reshape(-1, len(built.channels))
+    h = evaluate(built.transformer(), X).reshape(-1, len(built.channels))
     V = rng.normal(size=(h.shape[1], 600)) / h.std(0)[:, None]
     b = -(h[rng.integers(len(h), size=600)] * V.T).sum(1)
     units = np.hstack([np.maximum(h @ V + b, 0), np.ones((len(h), 1))])
     w = np.linalg.lstsq(units, wanted(X).ravel(), rcond=1e-12)[0]
     model = built.transformer(Linear(V, b), Linear(w[:-1, None], w[-1:]))
     Z = square(150)
-    assert np.abs(forward(model, Z)[:, :, 0] - wanted(Z)).max() < 0.8 * float(narrow_stream.ERROR_LOWER)
+    assert np.abs(evaluate(model, Z)[:, :, 0] - wanted(Z)).max() < 0.8 * float(narrow_stream.ERROR_LOWER)
 
 
 def test_far_boxes_and_seeds() -> None:

@@ -23,7 +23,7 @@ from exported import (
 )
 
 from onelayer.export.torch import Grouped, OneLayer, to_torch
-from onelayer.network.forward import forward
+from onelayer.network.blocks import evaluate
 from onelayer.problems.sequences import Sequences
 
 
@@ -75,7 +75,7 @@ def test_twenty_orders_of_summation_give_the_same_bits(name) -> None:
         order = rng.permutation(stored.stored.n) if free else np.arange(stored.stored.n)
         fed = tokens[:, order] if tokens.ndim == 2 else tokens[:, order][:, :, components]
         wanted = stored.outputs[:, order][stored.inside]
-        np.testing.assert_array_equal(forward(other, fed, lengths)[stored.inside], wanted)
+        np.testing.assert_array_equal(evaluate(other, fed, lengths)[stored.inside], wanted)
         outputs = run(to_torch(other), Sequences(np.ascontiguousarray(fed), lengths))
         np.testing.assert_array_equal(outputs[stored.inside], wanted)
 
@@ -84,7 +84,7 @@ def test_another_order_of_summation_is_another_rounding() -> None:
     """The orders above are no empty promise: a readout that does not saturate shows them in its last bits."""
     stored, rng = case("triangular"), np.random.default_rng(5)
     other, components = permuted(stored.transformer, rng)
-    outputs = forward(other, stored.stored.tokens[:, :, components])
+    outputs = evaluate(other, stored.stored.tokens[:, :, components])
     np.testing.assert_allclose(outputs, stored.outputs, atol=1e-7)
     assert (outputs != stored.outputs).any()
 

@@ -20,14 +20,14 @@ from onelayer.contexts.sink import (
 )
 from onelayer.errors import HypothesisError
 from onelayer.impossible import proportional, zero_token
-from onelayer.network.forward import forward
+from onelayer.network.blocks import evaluate
 
 SHAPES = [(1, 1), (2, 1), (3, 1), (2, 2), (3, 2), (3, 3)]
 
 
 def scratch(built, X: np.ndarray) -> np.ndarray:
     """Features at the first token after the sink."""
-    return forward(built.transformer(), with_sink(X)[None])[0, 1, built.scratch]
+    return evaluate(built.transformer(), with_sink(X)[None])[0, 1, built.scratch]
 
 
 @pytest.mark.parametrize(("n", "d"), SHAPES)
@@ -36,7 +36,7 @@ def test_the_stream_is_the_token_and_the_formula(n: int, d: int, low: float, hig
     built = construct(n, d, low=low, high=high)
     assert built.attention.heads == heads_needed(n, d) == n * (n * (d - 1) + 1)
     X = np.random.default_rng(n).uniform(low, high, (20, n, d))
-    stream = forward(built.transformer(), with_sink(X))[:, 1:]
+    stream = evaluate(built.transformer(), with_sink(X))[:, 1:]
     assert (stream[:, :, :d] == X).all()
     assert (stream[:, :, d] == 0).all()
     keys, sink_keys = built.attention.W_K[:, :d, 0], built.attention.W_K[:, d, 0]
@@ -107,7 +107,7 @@ def test_without_the_mark_there_is_no_sink() -> None:
     built = construct(2, 1)
     assert built.embedding.positions is not None
     assert built.embedding.positions.any(axis=1).tolist() == [True, False, False]
-    assert (forward(built.transformer(), np.zeros((1, 3, 1)))[0, :, built.scratch] == 1 / 3).all()
+    assert (evaluate(built.transformer(), np.zeros((1, 3, 1)))[0, :, built.scratch] == 1 / 3).all()
     unmarked = built._replace(embedding=replace(built.embedding, positions=None))
     assert not scratch(unmarked, np.array([[0.5], [-0.2]])).any()
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import beta
 
-from onelayer.network.forward import apply_stack
+from onelayer.network.blocks import apply_stack
 from onelayer.problems import unknown_inputs as strangers
 from onelayer.problems.sequences import read_sequences
 from onelayer.readouts import table

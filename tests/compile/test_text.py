@@ -23,7 +23,7 @@ from onelayer.gadgets.windows import find_windows
 from onelayer.interfaces import NextToken
 from onelayer.measure import survival
 from onelayer.measure.recall import recall, recall_text
-from onelayer.network.forward import forward
+from onelayer.network.blocks import evaluate
 from onelayer.problems import windows as data_windows
 from onelayer.problems.answers import AnswerForm, read_answers
 from onelayer.problems.sequences import read_sequences
@@ -102,7 +102,7 @@ def test_the_dense_network_says_the_same_to_the_bit(context) -> None:
     several = np.flatnonzero([len(counts) > 1 for counts in found.values()])[:40]
     some = np.unique(np.concatenate([np.arange(0, len(windows), 97), several]))
     m = model(context)
-    dense = forward(m.transformer, windows[some])[:, -1]
+    dense = evaluate(m.transformer, windows[some])[:, -1]
     assert dense.dtype == np.float32
     assert dense.tobytes() == wanted[some].tobytes() == look_up(m, windows[some]).tobytes()
     assert (m.predict(windows[some]) == wanted[some]).all()
@@ -115,7 +115,7 @@ def test_unknown_windows_are_answered_as_the_dense_network_does(length, context)
     m = model(context) if length == len(PASSAGE) else memorize_text(PASSAGE[:length], context)
     windows = np.random.default_rng(0).integers(0, 257, (150, context))
     given = look_up(m, windows)
-    assert given.tobytes() == forward(m.transformer, windows)[:, -1].tobytes()
+    assert given.tobytes() == evaluate(m.transformer, windows)[:, -1].tobytes()
     classes = m.windows.look_up(_coordinates(m, windows))
     assert (m.windows.distributions[classes] == given).all()
     assert len(np.unique(classes)) > 10
@@ -196,7 +196,7 @@ def test_any_small_text(tokens, context, seed, lowest) -> None:
     m = memorize_text(text, context, seed)
     windows, wanted = arrays(counted(text, context, 256), 256)
     assert (look_up(m, windows) == wanted).all()
-    assert forward(m.transformer, windows)[:, -1].tobytes() == wanted.tobytes()
+    assert evaluate(m.transformer, windows)[:, -1].tobytes() == wanted.tobytes()
     assert recall_text(m, text).perfect
 
 
@@ -431,5 +431,5 @@ def test_the_language_reference_by_heart() -> None:
     assert certain[start : start + 2128].all()
     assert m.generate(text[start : start + 128], 2000) == text[start + 128 : start + 2128]
     some = np.unique(np.linspace(0, len(text) - 1, 40).astype(int))
-    dense = forward(m.transformer, windows.rows(some))[:, -1]
+    dense = evaluate(m.transformer, windows.rows(some))[:, -1]
     assert dense.tobytes() == windows.distributions[windows.answers[windows.group[some]]].tobytes()

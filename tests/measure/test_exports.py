@@ -15,7 +15,7 @@ from onnx import helper, numpy_helper
 import onelayer
 from onelayer import approximate, save, to_onnx, to_torch
 from onelayer.measure.exports import onnx_mismatch, replay, torch_mismatch
-from tests.faces.test_cli import run
+from tests.cli.test_cli import run
 
 memorize = partial(onelayer.memorize, certify=False)
 

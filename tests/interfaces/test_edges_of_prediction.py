@@ -14,7 +14,7 @@ import onelayer
 from onelayer import DataError, OnelayerError, approximate, load, save
 from onelayer.measure.recall import recall
 from onelayer.network import Attention, Transformer
-from onelayer.network.forward import forward
+from onelayer.network.blocks import evaluate
 from onelayer.network.range import safe_sizes, watched
 
 memorize = partial(onelayer.memorize, certify=False)
@@ -84,7 +84,7 @@ def test_up_to_the_safe_size_nothing_overflows(name) -> None:
     asked = (signs * sizes).astype(model.transformer.dtype)
     outputs, finite = watched(model.transformer, asked)
     assert finite.all()
-    np.testing.assert_array_equal(forward(model.transformer, asked), outputs)
+    np.testing.assert_array_equal(evaluate(model.transformer, asked), outputs)
     for path in ("dense", "auto"):
         model.predict(asked, path=path)
 

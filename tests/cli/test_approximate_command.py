@@ -14,7 +14,7 @@ from onelayer.certificates.words import at_most
 from onelayer.compile.refinement import refinements
 from onelayer.measure.function_pictures import figure_of, size, slope
 from onelayer.problems.targets import names
-from tests.faces.test_cli import run
+from tests.cli.test_cli import run
 
 MEDIAN = ("median", "--n", "2", "--tolerance", "0.1", "--construction", "quantise")
 PRODUCT = ("x1*x2 + sin(x1)", "--n", "2", "--tolerance", "0.05", "--construction", "positional")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from onelayer.errors import HypothesisError
 from onelayer.network import Grouped, Layer
-from onelayer.network.forward import apply_stack
+from onelayer.network.blocks import apply_stack
 from onelayer.readouts import bits, plateaus
 
 DTYPES = [np.dtype("float64"), np.dtype("float32")]
