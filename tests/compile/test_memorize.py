@@ -211,7 +211,7 @@ def test_theorem_k_runs_where_its_gap_fits(rng) -> None:
 def test_the_published_constants_are_refused_with_their_price() -> None:
     X = np.array([[1.0, 0.2], [0.3, 1.1], [-0.8, 0.9]])[[[0, 1], [0, 2], [1, 2]]]
     words = r"\[theorem_2\] needs 3,268 bits of precision on this data; float64 has 53, .* is 10\^-978"
-    with pytest.raises(onelayer.OptionError, match=words):
+    with pytest.raises(onelayer.HypothesisError, match=words):
         memorize(X, np.arange(6).reshape(3, 2), mapping="published")
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onelayer.certificates.words import at_most
-from onelayer.errors import HypothesisError, OptionError, PrecisionError
+from onelayer.errors import OptionError, PrecisionError
 from onelayer_checker import Claim, Report, Verdict
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ CLASSES = float(np.nextafter(0.5, 0.0))
 LARGEST = float(np.finfo(np.float64).max)
 
 
-class Unproved(HypothesisError):
-    """The checker could not prove what was to be claimed."""
+class Unproved(PrecisionError):
+    """The checker could not prove what was to be claimed in this arithmetic."""
 
 
 def allowed(model: Model, answers: Array, tolerance: float | None) -> float:

@@ -27,7 +27,7 @@ from onelayer.network import Transformer
 from onelayer.problems.answers import Scope
 from onelayer.readouts import triangular
 from onelayer.search.problem import NO_DEFAULT, Mapping, Options, Problem, Readout, read_problem
-from onelayer.search.routes import Found, Step, is_per_sequence, search
+from onelayer.search.routes import Found, Step, in_a_dtype_that_does, is_per_sequence, search
 from onelayer.statements import CATALOGUE
 
 STATEMENT = CATALOGUE["memorize"]
@@ -97,19 +97,23 @@ def memorize(
 def _compile(
     X: Any, Y: Any, options: Options, certify: bool | None, tolerance: float | None, on_step: Step | None
 ) -> Model:
-    """Read, search, assemble, prove."""
-    problem, found = search(read_problem(X, Y, options), on_step)
-    model = assemble(problem, found)
-    if certify is None and tolerance is None and (why := too_large(problem.sequences.tokens)):
-        return without_proof(model, why)
-    return certified(
-        model,
-        certify,
-        lambda: of_answers(model, problem.sequences, problem.answers),
-        lambda: recall_answers(model, X, Y, options["lengths"]).first_wrong,
-        on_step or (lambda _: None),
-        tolerance,
-    )
+    """Read, search, assemble, prove. What float32 is too small for may show at any stage after reading."""
+
+    def build(problem: Problem) -> Model:
+        problem, found = search(replace(problem, dtype_is_free=False), on_step)
+        model = assemble(problem, found)
+        if certify is None and tolerance is None and (why := too_large(problem.sequences.tokens)):
+            return without_proof(model, why)
+        return certified(
+            model,
+            certify,
+            lambda: of_answers(model, problem.sequences, problem.answers),
+            lambda: recall_answers(model, X, Y, options["lengths"]).first_wrong,
+            on_step or (lambda _: None),
+            tolerance,
+        )
+
+    return in_a_dtype_that_does(read_problem(X, Y, options), build)
 
 
 def assemble(problem: Problem, found: Found) -> Model:

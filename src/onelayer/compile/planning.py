@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Unpack
 
 import numpy as np
 
+from onelayer.compile.memorize import assemble
 from onelayer.errors import HypothesisError
 from onelayer.readouts import triangular
-from onelayer.search.problem import Options, Readout, read_problem
-from onelayer.search.routes import Found, Step, search
+from onelayer.search.problem import Options, Problem, Readout, read_problem
+from onelayer.search.routes import Found, Step, in_a_dtype_that_does, search
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def plan(X: Any, Y: Any, *, on_step: Step | None = None, **options: Unpack[Optio
     """Say before compiling what it will take. Same arguments as `memorize`; nothing is written."""
     start = time.perf_counter()
     try:
-        problem, found = search(read_problem(X, Y, options), on_step)
+        problem, found = in_a_dtype_that_does(read_problem(X, Y, options), lambda problem: _found(problem, on_step))
     except HypothesisError as error:
         return Plan(False, str(error), seconds=time.perf_counter() - start)
     parameters = count_parameters(found, problem.answers.form.width, problem.readout)
@@ -78,6 +79,14 @@ def plan(X: Any, Y: Any, *, on_step: Step | None = None, **options: Unpack[Optio
         margin=found.fit.margin,
         seconds=time.perf_counter() - start,
     )
+
+
+def _found(problem: Problem, on_step: Step | None) -> tuple[Problem, Found]:
+    """What `memorize` finds in this dtype. If an interpolating readout is exact enough shows when it is built."""
+    problem, found = search(replace(problem, dtype_is_free=False), on_step)
+    if problem.readout == "triangular":
+        assemble(problem, found)
+    return problem, found
 
 
 def count_parameters(found: Found, components: int, readout: Readout) -> int:

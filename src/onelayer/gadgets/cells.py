@@ -171,7 +171,8 @@ def _columns(tail: tuple[Layer, ...], emit: Linear, R: int):  # type: ignore[no-
     last, dtype = tail[-1], emit.weight.dtype
     K = int(np.count_nonzero(emit.weight[R]))
     G = K // 2 if closed else K
-    if G < 1 or (emit.weight.shape[1] - K) % G or not isinstance(last, Linear):
+    linear = isinstance(tail[2], Linear) and isinstance(last, Linear)
+    if G < 1 or (emit.weight.shape[1] - K) % G or not linear:
         return None
     parts = (emit.weight.shape[1] - K) // G
     signs = last.weight[:parts].astype(np.float64)

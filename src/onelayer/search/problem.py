@@ -98,21 +98,12 @@ def read_problem(X: Any, Y: Any, options: Options) -> Problem:
     sequences = read_sequences(X, options.get("lengths"))
     answers = read_answers(Y, sequences, scope)
     answers, default = _with_default(answers, options.get("default", NO_DEFAULT))
-    if dtype is None and not _float32_holds(sequences, answers, default):
+    shortage = _shortage(answers, default, number)
+    if dtype is None and (shortage or not _float32_holds(sequences, answers, default)):
         number = np.dtype("float64")
-    limit, classes = 2 ** (np.finfo(number).nmant + 1), answers.form.classes
-    if classes is not None and len(classes) > limit:
-        raise PrecisionError(
-            "memorize", f"at most {limit} classes in {number}", f"there are {len(classes)}", 'Use dtype="float64".'
-        )
-    size = np.abs(answers.rows)
-    if not size.max() <= np.finfo(number).max or ((size > 0) & (size < np.finfo(number).tiny)).any():
-        raise PrecisionError(
-            "memorize",
-            f"answers that {number} can hold",
-            "an answer overflows or underflows it",
-            "Rescale the answers.",
-        )
+        shortage = _shortage(answers, default, number)
+    if shortage:
+        raise shortage
     return Problem(
         sequences,
         answers,
@@ -152,6 +143,21 @@ def _with_default(answers: Answers, default: Any) -> tuple[Answers, Array | None
     classes = form.classes if index < len(form.classes) else (*form.classes, default)
     form = AnswerForm(form.scope, classes, form.components, form.ragged)
     return Answers(answers.rows, form), np.array([float(index)])
+
+
+def _shortage(answers: Answers, default: Array | None, number: np.dtype[Any]) -> PrecisionError | None:
+    """Why this arithmetic is too small for the answers, or for the default; None if it is not."""
+    info, classes = np.finfo(number), answers.form.classes
+    limit = 2 ** (info.nmant + 1)
+    if classes is not None and len(classes) > limit:
+        needs = f"at most {limit} classes in {number}"
+        return PrecisionError("memorize", needs, f"there are {len(classes)}", 'Use dtype="float64".')
+    for rows, what in ((answers.rows, "an answer"), (default, "the default")):
+        size = np.zeros(1) if rows is None else np.abs(rows)
+        if not size.max() <= info.max or ((size > 0) & (size < info.tiny)).any():
+            needs = f"answers that {number} can hold"
+            return PrecisionError("memorize", needs, f"{what} overflows or underflows it", "Rescale the answers.")
+    return None
 
 
 def _float32_holds(sequences: Sequences, answers: Answers, default: Array | None) -> bool:

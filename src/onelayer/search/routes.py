@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from onelayer.search.problem import Problem
 
 Array = NDArray[Any]
 Step = Callable[[str], None]
+Built = TypeVar("Built")
 
 #: Candidates tried before a mapping of some rank is given up; a hopeless one is given up after three.
 MAX_ATTEMPTS, HOPELESS_AFTER, HOPELESS_MARGIN = 12, 3, 0.05
@@ -64,13 +65,17 @@ class Found:
 def search(problem: Problem, on_step: Step | None = None) -> tuple[Problem, Found]:
     """Try the routes in order; the first whose margin is safe, and the problem in the dtype that it took."""
     check_wishes(problem)
+    return in_a_dtype_that_does(problem, lambda problem: (problem, _search(problem, on_step)))
+
+
+def in_a_dtype_that_does(problem: Problem, build: Callable[[Problem], Built]) -> Built:
+    """What `build` makes of the problem; in float64 if float32, which nobody asked for, is too small for it."""
     try:
-        return problem, _search(problem, on_step)
+        return build(problem)
     except PrecisionError:
         if not (problem.dtype_is_free and problem.dtype == np.float32):
             raise
-    problem = replace(problem, dtype=np.dtype(np.float64))
-    return problem, _search(problem, on_step)
+    return build(replace(problem, dtype=np.dtype(np.float64)))
 
 
 def _search(problem: Problem, on_step: Step | None) -> Found:
