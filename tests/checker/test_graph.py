@@ -129,6 +129,7 @@ NETWORKS = {
     "keys are zero": {"blind": "K"},
     "nothing is seen": {"blind": "QK"},
     "a table of which nothing is seen": {"source": "table", "blind": "QK"},
+    "as many heads as numbers in the stream": {"source": "table", "blind": "QK", "heads": W, "s": 1},
 }
 LENGTHS = {"full": np.full(N, n), "ragged": np.array([3, 1, 2, 3, 2])}
 
