@@ -30,6 +30,7 @@ class Tally:
     counts: dict[str, Counter[str]] = field(default_factory=dict)
     survivors: list[Mutant] = field(default_factory=list)
     noticed: list[Mutant] = field(default_factory=list)  # though they were argued
+    endless: list[Mutant] = field(default_factory=list)  # noticed, since a test took many times as long
     left: list[Mutant] = field(default_factory=list)  # for lack of time
     tests: Counter[str] = field(default_factory=Counter)
 
@@ -42,6 +43,8 @@ class Tally:
             result = "survived" if argument is None else argument.effect
         elif result == "not run":
             self.left.append(mutant)
+        elif result == "out of time":
+            self.endless.append(mutant)
         elif argument is not None:
             self.noticed.append(mutant)
         count[result] += 1
@@ -121,7 +124,11 @@ def _table(tally: Tally, forgotten: list[str], unaimed: list[str], seconds: floa
         total += count
     print("all".ljust(width), *(str(total[c]).rjust(len(c)) for c in COLUMNS), sep="  ")
     print(f"{seconds:.0f} s; failed and out of time are noticed; {', '.join(argued.EFFECTS)} are argued away")
-    for title, listed in (("survived", tally.survivors), ("argued away, but noticed", tally.noticed)):
+    for title, listed in (
+        ("survived", tally.survivors),
+        ("argued away, but noticed", tally.noticed),
+        ("out of time", tally.endless),
+    ):
         for mutant in listed:
             print(f"\n{title}: {mutant.diff}")
     for text in forgotten:
@@ -136,6 +143,7 @@ def _json(tally: Tally, forgotten: list[str], unaimed: list[str], seconds: float
         "survivors": [mutant.key for mutant in tally.survivors],
         "left": [mutant.key for mutant in tally.left],
         "noticed": [mutant.key for mutant in tally.noticed],
+        "out of time": [mutant.key for mutant in tally.endless],
         "tests": dict(tally.tests.most_common()),
         "forgotten": forgotten,
         "unaimed": unaimed,
