@@ -535,3 +535,50 @@ def test_a_gate_names_columns_and_their_values() -> None:
     assert value.m.tolist() == [[1, 0], [3, 4]]
     assert not value.r.any()
     assert looked_up(Ball(np.ones((2, 1)), np.array([[0.0], [0.5]])), np.array([1, 0])).r.tolist() == [[0.5], [0]]
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_sums_at_some_columns_are_those_of_all(whole) -> None:
+    """With rows of two choices, balls and a bias; each token asks for columns of its own, one of them twice."""
+    rng = np.random.default_rng(8)
+    scale = 1.0 if whole else 0.1
+    values = [rng.integers(-9, 10, (k, 5)) * scale for k in (3, 4)]
+    rows = [Rows(by, value, np.abs(value), 1, True, whole) for by, value in enumerate(values, 1)]
+    weight, bias = rng.integers(-4, 5, (2, 5)) * scale, rng.integers(-4, 5, 5) * scale
+    sums = Sums.of(rows, 9, weight, bias, [])
+    assert sums.integral == whole
+    token = Token(unknown=np.zeros(3, bool))
+    token.choices |= {1: np.array([0, 2, 1]), 2: np.array([3, 0, 3])}
+    token.put(9, exact(rng.integers(0, 5, (3, 2)).astype(float)))
+    x, columns = sums.balls(token), np.array([[0, 4], [2, 2], [3, 1]])
+    y, some = sums.ball(token, [], x, weight, FLOAT32), sums.ball_at(columns, token, x, FLOAT32)
+    for t, (i, j) in enumerate(zip(token.choices[1], token.choices[2], strict=True)):
+        wanted = values[0][i] + values[1][j] + x.m[t] @ weight + bias
+        assert np.allclose(y.m[t], wanted, rtol=0, atol=1e-12)
+        assert np.allclose(some.m[t], wanted[columns[t]], rtol=0, atol=1e-12)
+    assert (y.r == 0).all() == whole
+    assert (some.r == 0).all() == whole
+    few = np.array([[[1.0] * 5, [2.0] * 5]] * 3), exact(np.array([[1.0, 1], [0, 3], [2, 0]]))
+    more = sums.ball(token, [few], x, weight, FLOAT32)
+    assert np.allclose(more.m - y.m, np.array([[3.0], [6], [2]]), rtol=0, atol=1e-12)
+
+
+def test_a_gate_goes_by_several_choices_together() -> None:
+    """Column 3 i + j is on where i and j are chosen; and a choice may feed two rows."""
+    first, second = np.repeat(np.eye(3), 3, axis=1), np.tile(np.eye(3), 3)
+    rows = [Rows(by, value, value, 1, True, True) for by, value in ((1, first), (2, second), (2, second))]
+    choices = {1: np.array([0, 0, 1, 2, 2]), 2: np.array([0, 2, 1, 0, 2])}
+    for by in ([1, 2], [2, 1]):
+        token = Token(unknown=np.zeros(5, bool))
+        token.choices |= choices
+        Gate(Sums.of(rows, None, np.zeros((0, 9)), np.full(9, -2.0), []), by, 7).run(token, FLOAT32)
+        columns, value = token.few[7]
+        assert columns.ravel().tolist() == [0, 2, 4, 6, 8]
+        assert value.m.ravel().tolist() == [1] * 5
+        assert not token.unknown.any()
+    weights = np.arange(18.0).reshape(9, 2)
+    Add(Sums.of([], None, np.zeros((0, 2)), np.array([0.0, -9.0]), [weights]), [(7, weights)], 8, True).run(
+        token, FLOAT32
+    )
+    assert token.balls[8].m.tolist() == [[0, -8], [4, -4], [8, 0], [12, 4], [16, 8]]
+    assert not token.balls[8].r.any()
