@@ -295,8 +295,9 @@ def test_staircases_in_rows_end_where_something_else_begins() -> None:
     assert rows_found(two, dense=(2, 3)) == [[0], [1], [2, 3]]  # along another coordinate
     both = changed((3, 1), -2)
     assert rows_found(both, dense=(2, 3)) == [[0], [2, 3]]
-    wide = np.repeat(W[:, :, None], 2, axis=2)
-    assert Planner(REAL).in_rows([], Dense(np.array([2]), 6), wide, np.zeros((4, 2)), np.ones(4, bool), None) == []
+    wide = np.repeat(W[:, :, None], 2, axis=2)  # of two units each
+    parts, block = [Known(np.arange(2), 4, "one"), Dense(np.array([2]), 6)], np.zeros(4, int)
+    assert Planner(REAL).in_rows(parts, parts[-1], wide, np.zeros((4, 2)), np.ones(4, bool), block) == []
 
 
 def test_only_cells_name_rows_and_each_step_is_taken_once() -> None:
