@@ -9,7 +9,7 @@ from onelayer_checker.core.balls import REAL, exact
 from onelayer_checker.core.layers import Layer, run_stack
 from onelayer_checker.search import plan
 from onelayer_checker.search.plan import Plan
-from tests.checker.test_plans import kinds
+from tests.checker.test_plans import kinds, not_written_again
 from tests.checker.test_search import carried, last, line, stacked
 from tests.checker.test_steps_and_cells import staircase
 
@@ -25,6 +25,7 @@ def found(*layers: Layer, least: float = 0.3) -> list[str]:
     """The operations of a plan that decides many points, each of them as the layers do."""
     made = Plan.of(layers, REAL)
     assert made is not None
+    not_written_again(made)
     t = exact(points(layers[0].inputs))
     y, unknown = made.run(t, REAL)
     dense = run_stack(layers, t, REAL)

@@ -7,8 +7,17 @@ import pytest
 
 from onelayer_checker.core.balls import FLOAT32, REAL, Ball, exact
 from onelayer_checker.core.layers import Layer, Stack, run_stack
-from onelayer_checker.search.builder import FEW_UNITS, LONG, MOST_BLOCKS, NONE, Builder, NotSearched, tabled
-from onelayer_checker.search.operations import Add, Collect, Evaluate, Gate, Pick, Sums
+from onelayer_checker.search.builder import (
+    FEW_UNITS,
+    FIRST,
+    LONG,
+    MOST_BLOCKS,
+    NONE,
+    Builder,
+    NotSearched,
+    tabled,
+)
+from onelayer_checker.search.operations import Add, Collect, Decide, DecideInRow, Evaluate, Gate, Pick, Sums
 from onelayer_checker.search.parts import Dense, Few, Known, Rows
 from onelayer_checker.search.plan import Plan, Planner
 from onelayer_checker.search.stack import Searched
@@ -43,6 +52,15 @@ def kinds(operations) -> list[str]:
     return [type(operation).__name__ for operation in operations]
 
 
+def not_written_again(plan: Plan) -> None:
+    """Neither the choice nor the slot that are there at the start; and every name is given once."""
+    slots = [o.into for o in plan.operations if not isinstance(o, Decide | DecideInRow)]
+    choices = [o.by for o in plan.operations if isinstance(o, Decide | DecideInRow)]
+    assert FIRST not in slots
+    assert NONE not in choices
+    assert len(set(slots)) + len(set(choices)) == len(plan.operations)
+
+
 @pytest.mark.parametrize("name", STACKS)
 def test_each_kind_of_stack_takes_these_operations(name) -> None:
     layers = tuple(hand_made(name, np.random.default_rng(0)))
@@ -52,8 +70,7 @@ def test_each_kind_of_stack_takes_these_operations(name) -> None:
     assert searched.effort(REAL) == pytest.approx(effort)
     if plan is not None:
         assert plan.effort(REAL) == pytest.approx(effort)
-        names = [plan.output, *(getattr(o, "by", getattr(o, "into", 0)) for o in plan.operations)]
-        assert 0 not in names  # the choice and the slot that are there at the start are not written again
+        not_written_again(plan)
     else:
         assert searched.effort(REAL) == Stack(layers).effort(REAL)
 
@@ -174,6 +191,38 @@ def test_blocks_that_are_fed_alike_are_evaluated_together() -> None:
         Builder(REAL).through([known([0], 2)], more, True)
 
 
+def test_blocks_that_several_parts_feed_or_none_does() -> None:
+    layer = Layer(np.arange(1.0, 5).reshape(2, 2, 1), np.array([5.0, -6.0]))
+    builder = Builder(REAL)
+    found = builder.through([Dense(np.array([0, 2]), 7), Known(np.array([1, 3]), 3, "table", SOME)], layer, True)
+    assert kinds(builder.operations) == ["Pick", "Add", "Pick", "Add"]
+    assert [part.units.tolist() for part in found] == [[0], [1]]
+    (alone,) = Builder(REAL).through([], layer, False)
+    assert (alone.units.tolist(), alone.by, alone.table.m.tolist()) == ([0], NONE, [[5]])
+
+
+SOME = exact(np.array([[1.0, 2.0], [3.0, 4.0]]))
+
+
+def test_only_parts_that_feed_a_sum_are_its_terms() -> None:
+    W = np.array([[1.0, 0, 2], [3, 4, 0], [0, 5, 6]])
+    parts, builder = [Known(np.array([k]), 1 + k, "one") for k in range(3)], Builder(REAL)
+    found = builder.full(parts, W, np.zeros(3), True)
+    fed = {
+        part.units[0]: [rows.by for rows in o.sums.rows] for part, o in zip(found, builder.operations, strict=True)
+    }
+    assert fed == {0: [1, 2], 1: [2, 3], 2: [1, 3]}
+
+
+def test_a_staircase_that_may_be_rounded_somewhere_is_added_up_token_by_token() -> None:
+    """Up to its second step it is known; and only a token beyond is left open."""
+    for first, table in ((2.0**22, True), (2.0**23, False)):
+        builder = Builder(FLOAT32)
+        (part,) = builder.full([Known(np.arange(2), 1, "upto")], np.array([[first], [2.0**23]]), np.zeros(1), True)
+        assert isinstance(part, Known) == table
+        assert kinds(builder.operations) == [[], ["Add"]][not table]
+
+
 def test_a_diagonal_layer() -> None:
     builder = Builder(REAL)
     layer = Layer(np.array([2.0, 3, 4, 5]).reshape(4, 1, 1), np.array([1.0, -9, 1, 7]))
@@ -212,6 +261,14 @@ def test_choices_that_a_gate_goes_by() -> None:
     assert pivots([row(half, 3)]) == []
     third = np.repeat(np.eye(3), 3, axis=1)[:, :8]
     assert pivots([row(third, 3)]) == [3]
+
+
+@pytest.mark.parametrize(("last_one", "known"), [(2, True), (4, False), (5, False)])
+def test_choices_together_are_one_whole_number(last_one, known) -> None:
+    """Of 64 bits: thirty choices among 4 and one more, and the largest besides."""
+    rows = [row(np.ones((k, 8)), by) for by, k in enumerate([*[4] * 30, last_one, 6], 1)]
+    found = Builder(REAL).pivots(Sums.of(rows, None, np.zeros((0, 8)), np.full(8, -32.0), []))
+    assert set(found) == (set(range(1, 32)) if known else set())
 
 
 def test_sums_that_several_parts_feed() -> None:
