@@ -11,7 +11,7 @@ def _tests(*names: str) -> list[str]:
     return [f"tests/checker/test_{name.replace('::', '.py::', 1)}{'' if '::' in name else '.py'}" for name in names]
 
 
-SEARCH = _tests("plans", "pairs", "compared", "search_units", "search", "search_of_models")
+SEARCH = _tests("plans", "pairs", "gates", "compared", "search_units", "search", "search_of_models")
 AIMS: dict[str, list[str]] = {
     "core/averages": _tests("averages"),
     "core/balls": _tests("balls", "radii", "kernel::test_the_kernel_encloses"),
