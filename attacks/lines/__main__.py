@@ -59,6 +59,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="mutants at a time")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start no mutant later than this")
     parser.add_argument("--sample", type=int, help="only so many mutants, chosen by their hash")
+    parser.add_argument("--unargued", action="store_true", help="only mutants that are not argued away")
     parser.add_argument("--matching", default="", help="only mutants whose old or new line contains this")
     parser.add_argument("--tests", action="append", metavar="PATH", help="these tests instead of the aimed ones")
     parser.add_argument("--again", type=Path, help="only survivors, and what was not run, in this file of --json")
@@ -75,9 +76,11 @@ def main() -> None:
         before = json.loads(given.again.read_text())
         again = {tuple(key) for key in before["survivors"] + before["left"]}
         chosen = [mutant for mutant in chosen if mutant.key in again]
+    arguments = argued.read()
+    if given.unargued:
+        chosen = [mutant for mutant in chosen if mutant.key not in arguments]
     if given.sample is not None:
         chosen = sorted(chosen, key=_hash)[: given.sample]
-    arguments = argued.read()
     start = time.monotonic()
     tally = attack(chosen, arguments, given.jobs, start + given.seconds, given.no_baseline, given.tests)
     forgotten = argued.stale(arguments, every)

@@ -107,3 +107,13 @@ def of_softmax(m: np.ndarray, r: np.ndarray, visible: np.ndarray, p: np.ndarray,
             return None
         out[k] = (v + 1) * v * Fraction(float(p[k])) + lost
     return out
+
+
+def of_added(rows, x, W, b, A, t: int, o: int) -> Fraction:
+    """Of chosen rows (values and sizes), products with W [i, o] and a bias, where a sum may be rounded."""
+    m, r, w = np.abs(x.m[t]), x.r[t], np.abs(W[:, o])
+    S = total(m * w) + abs(number(b[o])) + sum((number(size[t, o]) for _, size, _ in rows), ZERO)
+    R, k = total(r * w), 2 * (len(rows) + len(W)) + 4
+    reach = number((m + r).max(initial=0.0)) + number(np.abs(W).max(initial=0.0))
+    relative = R + gamma(k, U) * S + gamma(k, Fraction(A.u)) * (S + R)
+    return relative * (1 + 2 * k * U) * UP + 4 * k * (Fraction(A.tiny) + TINY) * (2 + reach)

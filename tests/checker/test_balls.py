@@ -127,6 +127,14 @@ def test_live_terms_are_counted() -> None:
                 assert (found == wanted).all()
 
 
+def test_more_live_terms_than_float32_counts() -> None:
+    """One full row of three: to add 1 to 2^24 in float32 changes nothing."""
+    n = (1 << 24) + 1
+    m, r = np.zeros((3, n), np.int8), np.broadcast_to(np.int8(0), (3, n))
+    m[1] = 1
+    assert balls.live_terms(Ball(m, r), np.broadcast_to(np.int8(1), (n, 1))).max() >= n
+
+
 def needed(x: Ball, W, b, A, t: int, o: int) -> Fraction:
     """What the radius of a sum must be at least: every term is off by all the roundings it may meet."""
     terms = [(abs(Fraction(x.m[t, i])), Fraction(x.r[t, i]), abs(Fraction(W[i, o]))) for i in range(len(W))]

@@ -2,18 +2,45 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import textwrap
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from attacks.lines import argued
+from attacks.lines import aims, argued
 from attacks.lines.mutations import mutants
 from attacks.lines.workshop import PACKAGE
 
 ROOT = Path(__file__).parents[2]
+
+
+def test_no_mutant_of_a_sample_survives() -> None:
+    """Some of all mutants of the core and the search, chosen by their hash: `make mutants` tries every one."""
+    command = [sys.executable, "-m", "attacks.lines", "--ring", "core", "--ring", "search", "--unargued"]
+    command += ["--sample", "30", "--jobs", "2", "--no-baseline", "--json"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    found = json.loads(done.stdout)
+    assert sum(count["mutants"] for count in found["modules"].values()) == 30
+    assert found["survivors"] == found["forgotten"] == found["unaimed"] == []
+    assert done.returncode == 0
+
+
+def test_every_module_of_the_core_and_the_search_is_aimed_at() -> None:
+    assert aims.unaimed("core") == aims.unaimed("search") == []
+    for tests in aims.AIMS.values():
+        assert tests
+        assert all((ROOT / test.partition("::")[0]).is_file() for test in tests)
+
+
+def test_every_argument_is_about_one_mutant() -> None:
+    made = Counter(
+        mutant.key for module in aims.AIMS for mutant in mutants(module, (PACKAGE / f"{module}.py").read_text())
+    )
+    assert [key for key in argued.read() if made[key] != 1] == []
 
 
 def changes(text: str) -> set[tuple[str, str]]:

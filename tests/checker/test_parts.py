@@ -9,8 +9,10 @@ import pytest
 
 from onelayer_checker.core.balls import ARITHMETICS, FLOAT32, REAL, Ball, exact
 from onelayer_checker.search.parts import Known, Token, added, added_whole, whole
+from tests.checker import radii
 from tests.checker.orders import sums
 from tests.checker.test_exact_sums import EVERY, LEAST, MOST, all_equal, draw, pool
+from tests.checker.test_radii import ball, same, scaled
 
 NOTHING = exact(np.zeros((1, 0)))
 
@@ -187,11 +189,11 @@ def test_what_overflows_or_is_unknown_is_not_known(A) -> None:
 def test_weights_may_differ_from_token_to_token() -> None:
     x, W = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[[1.0], [10.0]], [[100.0], [1000.0]]])
     rows, b = np.array([[5.0], [7.0]]), np.array([0.5])
-    for ball in (added([(rows, rows, True)], exact(x), W, b, REAL), added_whole([rows], x, W, b)):
-        assert ball.m.tolist() == [[26.5], [4307.5]]
-    same = added_whole([rows], x, W[0], b)
-    assert same.m.tolist() == [[26.5], [50.5]]
-    assert same.r.tolist() == [[0], [0]]
+    for y in (added([(rows, rows, True)], exact(x), W, b, REAL), added_whole([rows], x, W, b)):
+        assert y.m.tolist() == [[26.5], [4307.5]]
+    shared = added_whole([rows], x, W[0], b)
+    assert shared.m.tolist() == [[26.5], [50.5]]
+    assert shared.r.tolist() == [[0], [0]]
     assert rows.tolist() == [[5], [7]]  # nothing is changed in place
 
 
@@ -225,3 +227,35 @@ def test_the_radius_is_not_absurd() -> None:
     y = added([(np.array([[0.1]]),) * 2 + (True,)], x, np.array([[1.5], [-2.5]]), np.array([0.2]), FLOAT32)
     assert abs(y.m[0, 0] - (0.1 + 0.45 - 1.75 + 0.2)) < 1e-15
     assert 0.3125 < y.r[0, 0] < 0.3125 + 1e-5
+
+
+def rounded(rng, A) -> tuple[list, Ball, np.ndarray, np.ndarray]:
+    """Rows of one term each, balls, weights and a bias, of sizes at which another part of the radius counts."""
+    i = int(rng.integers(0, 4))
+    values = [scaled(rng, (2, 2), A) for _ in range(int(rng.integers(0, 4)))]
+    rows = [(value, np.abs(value), True) for value in values]
+    return rows, ball(rng, (2, i), A), scaled(rng, (i, 2), A), scaled(rng, 2, A)
+
+
+@pytest.mark.parametrize("A", EVERY, ids=ARITHMETICS)
+def test_the_radius_is_the_one_that_is_written_out(A) -> None:
+    """With one matrix of weights, and with one for each token."""
+    rng, met = np.random.default_rng(11), 0
+    for _ in range(300):
+        rows, x, W, b = rounded(rng, A)
+        for weights in (W, np.stack([W, W])):
+            with np.errstate(under="ignore"):
+                y = added(rows, x, weights, b, A)
+            for t, o in np.ndindex(2, 2):
+                if y.r[t, o]:
+                    met += 1
+                    assert same(y.r[t, o], radii.of_added(rows, x, W, b, A, t, o)), (A.name, rows, x, W, b)
+    assert met > 500
+
+
+@pytest.mark.parametrize("A", EVERY, ids=ARITHMETICS)
+def test_the_radius_of_a_long_sum_counts_its_own_roundings(A) -> None:
+    n = 1 << 14
+    for m, r in ((0.75, 0.0), (0.0, 0.25), (0.75, 0.25)):
+        x, W, b = Ball(np.full((1, n), m), np.full((1, n), r)), np.full((n, 1), 0.75), np.zeros(1)
+        assert same(added([], x, W, b, A).r[0, 0], radii.of_added([], x, W, b, A, 0, 0)), (m, r)
