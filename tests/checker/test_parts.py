@@ -80,6 +80,7 @@ def test_a_token_is_unknown_from_the_first_doubt_on() -> None:
     fine.put(1, Ball(np.zeros((1, 0)), np.zeros((1, 0))))
     fine.put(2, Ball(np.ones((1, 1)), np.ones((1, 1))))
     assert not fine.unknown.any()
+    assert Token().unknown.shape == (0,)
 
 
 def test_whole_numbers_are_whole() -> None:
@@ -130,6 +131,14 @@ def test_products_that_are_plainly_exact(A) -> None:
 
 
 @pytest.mark.parametrize("A", EVERY, ids=ARITHMETICS)
+def test_a_product_is_exact_beside_others_that_are_zero(A) -> None:
+    """Because an input or a weight is, whatever the other factor."""
+    odd = pool(A, "small")[5]
+    for x, w in (([odd, odd], [0.25, 0.0]), ([odd, 0.0], [0.25, odd]), ([3.0, 0.0], [5.0, odd])):
+        assert added([], exact(np.array([x])), np.array([w]).T, np.zeros(1), A).r.tolist() == [[0]], (x, w)
+
+
+@pytest.mark.parametrize("A", EVERY, ids=ARITHMETICS)
 def test_rows_that_are_plainly_exact(A) -> None:
     odd, most, least = pool(A, "small")[5], MOST[A.name], LEAST[A.name]
     near = most * (1 - 2.0**-20)
@@ -167,6 +176,7 @@ def test_a_row_of_many_terms_is_exact_or_unknown(A) -> None:
         (0, 0, 0.5, True),
         (0, 0, 3, True),
         (0, 2, 0.5, False),
+        (1, 1, 0.5, False),
     ):
         row = (np.array([[float(value)]]), np.array([[float(size)]]), False)
         y = added([row], NOTHING, np.zeros((0, 1)), np.array([float(b)]), A)
@@ -181,6 +191,7 @@ def test_what_overflows_or_is_unknown_is_not_known(A) -> None:
             assert np.isinf(products(exact(np.array([[x]])), np.array([2.0]), A).r).all()
         assert np.isinf(chosen([np.array([[A.big]])], A).r).all()
         assert np.isinf(chosen([np.array([[1.0]])], A, A.big).r).all()
+        assert np.isfinite(chosen([np.array([[0.4 * A.big]])], A).r).all()
         wide = Ball(np.zeros((1, 1)), np.array([[A.big]]))
         assert np.isinf(products(wide, np.array([1.0]), A).r).all()
         assert np.isinf(products(Ball(np.zeros((1, 1)), np.array([[np.inf]])), np.array([1.0]), A).r).all()
