@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import partial
 
 import numpy as np
@@ -145,3 +146,30 @@ def test_many_tokens_that_are_all_alike() -> None:
     model = memorize(X, Y)
     assert model.ledger["mapping"] == "lattice"
     np.testing.assert_array_equal(model.predict(X), Y)
+
+
+def shares(x: list[int]) -> tuple[tuple[int, Fraction], ...]:
+    """All that softmax sees of a bag: the share of each token."""
+    return tuple(sorted((t, Fraction(x.count(t), len(x))) for t in set(x)))
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 12), st.integers(2, 5))
+def test_bags_of_different_lengths_part_unless_their_shares_are_equal(seed, n, vocabulary) -> None:
+    rng = np.random.default_rng(seed)
+    X = [rng.integers(0, vocabulary, rng.integers(1, n + 1)).tolist() for _ in range(40)] + [[0] * n, [0]]
+    _, c = coordinates(X, seed=seed % 7)
+    samples = [(t, shares(x)) for x in X for t in x]
+    keys: dict[object, tuple[float, ...]] = {}
+    for sample, y in zip(samples, c.coordinates.tolist(), strict=True):
+        assert keys.setdefault(sample, tuple(y)) == tuple(y)
+    found = np.array(list(keys.values()))
+    apart = np.abs(found[:, None] - found).max(axis=-1) + np.eye(len(found)) * n
+    assert apart.min() >= 0.999 / n  # and not only different: a lattice step
+
+
+def test_a_token_does_not_pass_for_another_in_a_shorter_bag() -> None:
+    X, Y = [["x", "y", "y"], ["x", "x", "y"], ["z", "z", "z", "w"]], [[0, 1, 1], [2, 2, 3], [4, 4, 4, 5]]
+    model = memorize(X, Y, mapping="lattice", dtype="float32")
+    for path in ("dense", "auto"):
+        assert [list(a) for a in model.predict(X, path=path)] == Y
+    assert certify(model, X, Y).claims

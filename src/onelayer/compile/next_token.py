@@ -138,7 +138,7 @@ def _fits(context: int) -> bool:
 def _summing(n: int) -> Attention:
     """Sums over what a token sees. Its own code needs no more weight than others have: all windows end at one
     place, and keys that lean on the last token would not fill their cells evenly."""
-    return replace(summing(DEFAULT_RANK, n, DTYPE, separate=False), causal=True)
+    return replace(summing(DEFAULT_RANK, float(n), DTYPE, separate=False), causal=True)
 
 
 def _assemble(

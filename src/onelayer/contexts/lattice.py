@@ -1,8 +1,10 @@
 """Contexts on a lattice: whole-number token codes, summed by uniform attention, so gaps do not shrink with the
 data.
 
-Statement  with codes h_k in Z^s, zero query and key, and W_O = n, y_k = a h_k + c sum_j h_j lies in Z^s; random
-           codes tell all (token, multiset) apart, and with positions all (place, sequence).
+Statement  with codes h_k in Z^s, zero query and key, and W_O = c n, y_k = a h_k + c sum_j h_j lies in Z^s; random
+           codes tell all (token, multiset) apart, and with positions all (place, sequence). Where lengths differ,
+           y_k = S (h_k + mean_j h_j) with S >= n tells all (token, share of each token) apart, which is all that
+           softmax can see; two of these are at least S / n^2 from each other in some coordinate.
 Gives      s coordinates that a float32 network computes within a fraction of 1/2 of a whole number, in any order of
            summation: the room for rounding is the same for a hundred answers and for millions.
 Rests on   exactness of sums of whole numbers below 2^24; a union bound over pairs (the codes are checked, not
@@ -68,9 +70,9 @@ def construct(
     several times as many values, but those of a frequent token lie close together."""
     rng = np.random.default_rng([seed, rank, attempt, 5])
     dtype, n = stream.dtype, sequences.n
-    weight_of_sum = 1.0 if stream.positions or per_sequence else 3.0  # see `summing`
-    bits = code_bits(n, dtype, sequences.lengths is not None, 4.0 if stream.positions else weight_of_sum)
-    own = own_weight(n, weight_of_sum if wide and sequences.lengths is None else 0.0)  # else, lengths do it
+    ragged = sequences.lengths is not None
+    own, total = _weights(n, ragged, stream.positions or per_sequence, wide)
+    bits = code_bits(n, dtype, ragged, 4.0 if stream.positions else total / n, own if ragged else 0.0)
     if isinstance(stream, RealStream):
         codes = _codes_of_reals(sequences, stream, rank, bits, own, attempt, rng)
     else:
@@ -78,20 +80,20 @@ def construct(
     layers = codes.layers
     if per_sequence:  # the token's own code must not show: contexts get channels of their own
         layers = (*layers[:-1], _widened(layers[-1])) if layers else (_widened(_identity(rank, dtype)),)
-    coordinates, largest = _coordinates(sequences, codes.values, own, weight_of_sum, per_sequence)
+    coordinates, largest = _coordinates(sequences, codes.values, own, total, per_sequence)
     low, high = column_bounds(coordinates)
     offset = np.ceil(1.0 - low)
     coordinates += offset.astype(coordinates.dtype)
     weight = np.zeros((2 * rank if per_sequence else rank, rank), dtype)
     weight[-rank:] = np.eye(rank)
     top = float((high + offset).max()) + float(np.abs(offset).max())
-    largest *= weight_of_sum
+    largest *= total / n
     ours = 0.0 if sequences.lengths is None else coordinate_radius(n, largest, top, 2.0**-53)
     names = [f"code{i}" for i in range(rank)] + [f"context{i}" for i in range(rank if per_sequence else 0)]
     return ContextMap(
         codes.embedding,
         layers,
-        summing(rank, n, dtype, separate=per_sequence, own=own, weight=weight_of_sum),
+        summing(rank, total, dtype, separate=per_sequence, own=own),
         Linear(weight, offset.astype(dtype)),
         tuple(names),
         coordinates,
@@ -110,12 +112,12 @@ def coordinate_radius(n: int, largest: float, top: float, unit: float) -> float:
     return 1.01 * unit * (n * (n + 8) * largest + 4 * top)
 
 
-def code_bits(n: int, dtype: np.dtype[Any], ragged: bool, mixing: float) -> int:
+def code_bits(n: int, dtype: np.dtype[Any], ragged: bool, mixing: float, own: float = 0.0) -> int:
     """As many bits as leave the radius within its share of half a lattice step; ``mixing`` bounds what multiplies
-    codes: the weight of the sum, or how many codes of a token a place adds up."""
+    codes: the weight of the sum, or how many codes of a token a place adds up; ``own``: that of a token's own."""
     unit = float(np.finfo(dtype).eps) / 2
-    step = 1.0 / n if ragged else 1.0  # n/l times sums over l tokens: for l1 and l2 at least n/(l1 l2) apart
-    bits = int(np.floor(np.log2(SHARE * step / (unit * n * (n + 12) * mixing))))
+    step = 1.0 / n if ragged else 1.0  # S times means over l1 and l2 tokens: at least S/(l1 l2) apart
+    bits = int(np.floor(np.log2(SHARE * step / (unit * (n * (n + 12) * mixing + 4 * own)))))
     if bits < FEWEST_BITS:
         raise PrecisionError(
             "lattice",
@@ -124,6 +126,23 @@ def code_bits(n: int, dtype: np.dtype[Any], ragged: bool, mixing: float) -> int:
             'Use dtype="float64".',
         )
     return min(bits, MOST_BITS)
+
+
+def _weights(n: int, ragged: bool, apart: bool, wide: bool) -> tuple[float, float]:
+    """a, and c n: what multiplies a token's own code, and the mean of all. ``apart``: no two tokens of a sequence
+    have one code, or own codes do not show.
+
+    Of equal lengths, c = 3 makes up for a power of two: if all codes are unrelated, y_k = y_k' of two tokens needs
+    a = c n (p' - p), where p and p' are the shares of one of them in the two sequences, and n (p' - p) is a whole
+    number (with c = 1 and a = 2, x among x y y y is y among y x x x). Of different lengths, shares are any
+    fractions, but 0 < p and p' < 1, as both tokens are there: a >= c n has no solution. One power of two for both
+    keeps y on the lattice of means.
+    """
+    if ragged:
+        total = float(np.exp2(np.ceil(np.log2(n))))
+        return total, total
+    c = 1.0 if apart else 3.0
+    return own_weight(n, c if wide else 0.0), c * n
 
 
 def own_weight(n: int, wide: float = 0.0) -> float:
@@ -139,23 +158,17 @@ def spacing(sequences: Sequences) -> float:
     return 1.0 if sequences.lengths is None else 1.0 / sequences.n
 
 
-def summing(
-    rank: int, n: int, dtype: np.dtype[Any], separate: bool, own: float = 1.0, weight: float = 1.0
-) -> Attention:
-    """Zero query and key: every weight is 1/n, and W_O = c n makes a sum of it.
-
-    Without positions c = 3 is needed: a/c is then no whole number, as no exchange of tokens may make up for a
-    change of the own one (with c = 1 and a = 2, x among x y y y is y among y x x x).
-    """
+def summing(rank: int, total: float, dtype: np.dtype[Any], separate: bool, own: float = 1.0) -> Attention:
+    """Zero query and key: every weight is 1/n, and W_O = ``total`` = c n makes c sums of it."""
     width = 2 * rank if separate else rank
     W_Q, W_K, W_V = (np.zeros((1, width, rank), dtype) for _ in range(3))
     W_O = np.zeros((1, rank, width), dtype)
-    W_V[0, :rank], W_O[0, :, -rank:] = np.eye(rank) / own, weight * n * np.eye(rank)
+    W_V[0, :rank], W_O[0, :, -rank:] = np.eye(rank) / own, total * np.eye(rank)
     return Attention(W_Q, W_K, W_V, W_O)
 
 
 def _coordinates(
-    sequences: Sequences, codes: Array, own: float, weight: float, per_sequence: bool
+    sequences: Sequences, codes: Array, own: float, total: float, per_sequence: bool
 ) -> tuple[Array, float]:
     """[T, s], exact whole numbers when all sequences are equally long, and the largest code; codes times their own
     weight come in, and are overwritten."""
@@ -164,7 +177,7 @@ def _coordinates(
         N, n, _ = codes.shape
         largest = max(float(codes.max()), -float(codes.min())) / own
         wide = codes.reshape(N, n * rank)  # below 2^24, so sums are exact in any dtype and any order
-        sums = weight * (wide @ np.tile(np.eye(rank, dtype=codes.dtype), (n, 1)) / own)
+        sums = (total / n) * (wide @ np.tile(np.eye(rank, dtype=codes.dtype), (n, 1)) / own)
         if per_sequence:
             return sums, largest
         for part in blocks(wide, ADDED_BYTES):
@@ -173,8 +186,9 @@ def _coordinates(
     assert sequences.lengths is not None
     codes[~valid] = 0.0
     largest = max(float(codes.max()), -float(codes.min())) / own
-    share = (weight * sequences.n / sequences.lengths)[:, None]
-    sums = codes.sum(axis=1, dtype=np.float64) / own * share
+    sums = (
+        codes.sum(axis=1, dtype=np.float64) / own * total / sequences.lengths[:, None]
+    )  # equal shares, equal bits
     if per_sequence:
         return sums, largest
     starts = np.concatenate([[0], np.cumsum(sequences.lengths)])

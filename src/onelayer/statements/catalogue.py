@@ -128,8 +128,10 @@ _STATEMENTS = (
         "Sums of whole-number codes",
         "kajitsuka2025",
         "ours",
-        "Random codes in Z^s, summed by uniform attention, tell all (token, multiset) apart, and with a gate "
-        "per place all sequences; a floating-point network is within a fraction of 1/2 of them, of any number.",
+        "Random codes in Z^s, summed by uniform attention, tell all (token, multiset) of one length apart, all "
+        "(token, shares of tokens) where lengths differ and a token's own code weighs at least as much as all of "
+        "its sequence, and with a gate per place all sequences; a floating-point network is within a fraction of "
+        "half a lattice step of them, of any number.",
         ("averages",),
     ),
     Statement(
