@@ -31,8 +31,10 @@ THEOREMS = [m for m in MODULES if re.match(r"onelayer\.(contexts|readouts|functi
 PARTS = {
     "contexts.agreement": "asks what every negative result asks: do two sequences get the same ids?",
     "contexts.head": "draws the softmax head that temperature and shared_query share",
-    "contexts.places": "codes of positions, for lattice and averages",
+    "contexts.hashed": "hashes of tokens and places that lattice adds up, and the sink of lengths",
+    "contexts.places": "codes of positions, for texts",
     "contexts.quantiser": "turns real tokens into the features that lattice and averages sum",
+    "contexts.raw_codes": "whole-number codes of tokens, which lattice hashes or adds up",
     "contexts.spare_channels": "lets heads write beside the token, for sink and temperature_heads",
     "contexts.stream": "the residual stream that every mapping reads",
     "readouts.cells": "cuts coordinates into cells, for table, retrieval and bits",

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from onelayer.contexts.lattice import (
     DEFAULT_RANK,
-    code_bits,
     coordinate_radius,
     summing,
+    whole_bits,
 )
 from onelayer.contexts.places import Places, draw_places
 from onelayer.errors import HypothesisError, OptionError, PrecisionError
@@ -63,7 +63,7 @@ def hypotheses(context: int) -> int:
             "text", "a context of at least 1 token", f"context={context!r}", "Choose a number such as 128."
         )
     try:
-        return code_bits(int(context), DTYPE, ragged=False, mixing=PLACES_ADD)
+        return whole_bits(int(context), DTYPE, PLACES_ADD)
     except PrecisionError as error:
         fits = int(context)
         while not _fits(fits):
@@ -130,7 +130,7 @@ def _all_different(keys: Array) -> bool:
 
 def _fits(context: int) -> bool:
     try:
-        return code_bits(context, DTYPE, ragged=False, mixing=PLACES_ADD) > 0
+        return whole_bits(context, DTYPE, PLACES_ADD) > 0
     except PrecisionError:
         return False
 

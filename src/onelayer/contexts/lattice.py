@@ -16,15 +16,15 @@ Differs    after Kajitsuka and Sato (2025), whose averages of codes are read on 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from onelayer.contexts.hashed import draw_hashes, hashed_coordinates, raw_values, room, sum_radius
 from onelayer.contexts.head import ContextMap
-from onelayer.contexts.places import draw_places
-from onelayer.contexts.quantiser import quantise, thinned
+from onelayer.contexts.raw_codes import Raw, numbers_words, reals, words
 from onelayer.contexts.stream import RealStream, Stream, TokenStream
 from onelayer.errors import PrecisionError
 from onelayer.ledger import Constant
@@ -40,21 +40,15 @@ DEFAULT_RANK, LARGER_RANK = 6, 10
 #: The radius of a coordinate may take this share of half a lattice step.
 SHARE = 0.3
 MOST_BITS, FEWEST_BITS = 14, 3
+#: With fewer, a token has a code to stay and another to be added up.
+FEWEST_JOINT_BITS = 8
+#: Hashes that are not 0 are so rare with less room that contexts meet.
+LEAST_ROOM = 0.05
 ATTEMPTS = 6
 #: A wide own weight is at most c n (n + 12) over this: rounding it adds about half to the error of the average.
 OWN_SHARE = 18.0
 #: Sums are added to the codes of so many bytes at a time, which stay in cache.
 ADDED_BYTES = 1 << 18
-
-
-@dataclass(frozen=True)
-class Codes:
-    """Whole numbers for every token, and the layers that compute them."""
-
-    embedding: Embedding | None
-    layers: tuple[Layer, ...]
-    values: Array  # [N, n, s], a h
-    count: int  # thresholds, or token ids
 
 
 def construct(
@@ -69,41 +63,129 @@ def construct(
     """The attempt-th draw of codes; each later attempt quantises real tokens more finely. ``wide`` coordinates take
     several times as many values, but those of a frequent token lie close together."""
     rng = np.random.default_rng([seed, rank, attempt, 5])
-    dtype, n = stream.dtype, sequences.n
-    ragged = sequences.lengths is not None
-    own, total = _weights(n, ragged, stream.positions or per_sequence, wide)
-    bits = code_bits(n, dtype, ragged, 4.0 if stream.positions else total / n, own if ragged else 0.0)
+    n, ragged = sequences.n, sequences.lengths is not None
+    own, total = _weights(n, ragged, per_sequence, wide)
+    if stream.positions:
+        return _hashed(sequences, stream, rank, attempt, rng, per_sequence, wide)
+    bits = code_bits(n, stream.dtype, ragged, total / n, own if ragged else 0.0)
+    if not ragged and (bits < FEWEST_JOINT_BITS or _numbered(stream)):
+        return _hashed(sequences, stream, rank, attempt, rng, per_sequence, wide)
+    if bits < FEWEST_BITS:
+        raise _too_long(n, stream.dtype, bits)
+    return _joint(sequences, stream, rank, attempt, rng, per_sequence, (own, total, bits))
+
+
+def _numbered(stream: Stream) -> bool:
+    return isinstance(stream, TokenStream) and numbers_words(stream)
+
+
+def _joint(
+    sequences: Sequences,
+    stream: Stream,
+    rank: int,
+    attempt: int,
+    rng: np.random.Generator,
+    per_sequence: bool,
+    weights: tuple[float, float, int],
+) -> ContextMap:
+    """One code for both: it stays, and it is added up."""
+    (own, total, bits), dtype, n = weights, stream.dtype, sequences.n
+    embedding: Embedding | None
+    layers: tuple[Layer, ...]
     if isinstance(stream, RealStream):
-        codes = _codes_of_reals(sequences, stream, rank, bits, own, attempt, rng)
+        raw = reals(sequences, stream, rank, 2.0**bits, attempt, rng, centred=own)
+        values, count = raw.values, raw.count
+        embedding, layers = raw.network(None)
+        if len(raw.components) == sequences.d and embedding.bias is None:
+            embedding = None
     else:
-        codes = _codes_of_ids(sequences, stream, rank, bits, own, rng)
-    layers = codes.layers
+        table = rng.integers(0, 1 << bits, (stream.vocabulary, rank)).astype(dtype)
+        table = (table - (1 << (bits - 1))) * dtype.type(own)
+        embedding, layers, values, count = Embedding(table=table), (), table[stream.ids], stream.vocabulary
     if per_sequence:  # the token's own code must not show: contexts get channels of their own
         layers = (*layers[:-1], _widened(layers[-1])) if layers else (_widened(_identity(rank, dtype)),)
-    coordinates, largest = _coordinates(sequences, codes.values, own, total, per_sequence)
+    coordinates, largest = _coordinates(sequences, values, own, total, per_sequence)
+    largest *= total / n
+    ours = 0.0 if sequences.lengths is None else 2.0**-53
+
+    def radius(top: float, unit: float) -> float:
+        return coordinate_radius(n, largest, top, unit)
+
+    attention = summing(rank, total, dtype, separate=per_sequence, own=own)
+    constants = (
+        Constant("code_bits", bits, "token codes are whole numbers of about this many bits"),
+        Constant("coded", count, "thresholds on components of real tokens, or token ids"),
+        Constant("lattice", spacing(sequences), "distance of neighbouring lattice points, at least"),
+    )
+    return _context_map((embedding, layers, attention), coordinates, radius, ours, constants)
+
+
+def _hashed(
+    sequences: Sequences,
+    stream: Stream,
+    rank: int,
+    attempt: int,
+    rng: np.random.Generator,
+    per_sequence: bool,
+    wide: bool,
+) -> ContextMap:
+    """A long code that stays, and a short hash of it and of the place, which is added up."""
+    n, dtype, unit = sequences.n, stream.dtype, float(np.finfo(stream.dtype).eps) / 2
+    sink = sequences.lengths is not None
+    if room(n, unit, sink) < LEAST_ROOM:
+        raise _too_long(n, dtype, 0)
+    span = raw_values(n, unit, sink, stream.positions)
+    if isinstance(stream, RealStream):
+        raw: Raw = reals(sequences, stream, rank, span, attempt, rng)
+    else:
+        raw = words(stream, rank, span, rng)
+    stays = not per_sequence
+    hashes = draw_hashes(n, raw.top, dtype, rng, places=stream.positions, sink=sink, stays=stays, wide=wide)
+    embedding, layers = raw.network(hashes)
+    coordinates, size = hashed_coordinates(sequences, hashes, hashes.shifted(raw.values), per_sequence)
+
+    def radius(top: float, unit: float) -> float:
+        return sum_radius(n, size, top, unit, sink)
+
+    constants = (
+        Constant("code_bits", int(np.log2(span)), "token codes are whole numbers of about this many bits"),
+        Constant("coded", raw.count, "thresholds on components of real tokens, or token ids"),
+        Constant("lattice", 1.0, "distance of neighbouring lattice points, at least"),
+        Constant("hash", hashes.step, "what is added up of a token is at most so large"),
+    )
+    whole = (embedding, (*layers, *hashes.layers), hashes.attention(n))
+    return _context_map(whole, coordinates, radius, 0.0, constants)
+
+
+def _context_map(
+    parts: tuple[Embedding | None, tuple[Layer, ...], Attention],
+    coordinates: Array,
+    radius: Callable[[float, float], float],
+    ours: float,
+    constants: tuple[Constant, ...],
+) -> ContextMap:
+    """The last channels of the stream, moved so that they are positive; ``ours`` is the unit of roundoff of
+    ``coordinates``, 0 if they are exact."""
+    attention, rank, dtype = parts[2], coordinates.shape[1], parts[2].W_Q.dtype
     low, high = column_bounds(coordinates)
     offset = np.ceil(1.0 - low)
     coordinates += offset.astype(coordinates.dtype)
-    weight = np.zeros((2 * rank if per_sequence else rank, rank), dtype)
+    weight = np.zeros((attention.W_Q.shape[1], rank), dtype)
     weight[-rank:] = np.eye(rank)
     top = float((high + offset).max()) + float(np.abs(offset).max())
-    largest *= total / n
-    ours = 0.0 if sequences.lengths is None else coordinate_radius(n, largest, top, 2.0**-53)
-    names = [f"code{i}" for i in range(rank)] + [f"context{i}" for i in range(rank if per_sequence else 0)]
+    computed, exact = (radius(top, unit) for unit in (float(np.finfo(dtype).eps) / 2, ours))
+    names = [f"code{i}" for i in range(len(weight) - rank)] + [f"context{i}" for i in range(rank)]
     return ContextMap(
-        codes.embedding,
-        layers,
-        summing(rank, total, dtype, separate=per_sequence, own=own),
-        Linear(weight, offset.astype(dtype)),
-        tuple(names),
-        coordinates,
-        coordinate_radius(n, largest, top, float(np.finfo(dtype).eps) / 2) + ours,
-        ours,
-        (
-            Constant("code_bits", bits, "token codes are whole numbers of about this many bits"),
-            Constant("coded", codes.count, "thresholds on components of real tokens, or token ids"),
-            Constant("lattice", spacing(sequences), "distance of neighbouring lattice points, at least"),
-        ),
+        *parts, Linear(weight, offset.astype(dtype)), tuple(names), coordinates, computed + exact, exact, constants
+    )
+
+
+def _too_long(n: int, dtype: np.dtype[Any], bits: int) -> PrecisionError:
+    return PrecisionError(
+        "lattice",
+        f"sequences short enough for sums of whole numbers in {dtype}",
+        f"{n} places leave {max(bits, 0)} bits for a token's code",
+        'Use dtype="float64".',
     )
 
 
@@ -118,14 +200,15 @@ def code_bits(n: int, dtype: np.dtype[Any], ragged: bool, mixing: float, own: fl
     unit = float(np.finfo(dtype).eps) / 2
     step = 1.0 / n if ragged else 1.0  # S times means over l1 and l2 tokens: at least S/(l1 l2) apart
     bits = int(np.floor(np.log2(SHARE * step / (unit * (n * (n + 12) * mixing + 4 * own)))))
-    if bits < FEWEST_BITS:
-        raise PrecisionError(
-            "lattice",
-            f"sequences short enough for sums of whole numbers in {dtype}",
-            f"{n} places leave {max(bits, 0)} bits for a token's code",
-            'Use dtype="float64".',
-        )
     return min(bits, MOST_BITS)
+
+
+def whole_bits(n: int, dtype: np.dtype[Any], mixing: float) -> int:
+    """The same for equal lengths, where fewer than a few bits are refused."""
+    bits = code_bits(n, dtype, ragged=False, mixing=mixing)
+    if bits < FEWEST_BITS:
+        raise _too_long(n, dtype, bits)
+    return bits
 
 
 def _weights(n: int, ragged: bool, apart: bool, wide: bool) -> tuple[float, float]:
@@ -199,76 +282,6 @@ def _coordinates(
     return out, largest
 
 
-def _codes_of_ids(
-    sequences: Sequences, stream: TokenStream, rank: int, bits: int, own: float, rng: np.random.Generator
-) -> Codes:
-    """A table of random codes, centred; with positions they are non-negative until the gates are passed."""
-    table = rng.integers(0, 1 << bits, (stream.vocabulary, rank)).astype(stream.dtype)
-    if not stream.positions:
-        table = (table - (1 << (bits - 1))) * stream.dtype.type(own)
-        return Codes(Embedding(table=table), (), table[stream.ids], stream.vocabulary)
-    places = draw_places(sequences.n, table.max(axis=0), own, stream.dtype, rng)
-    at = np.zeros((sequences.n, rank), stream.dtype)
-    at[:, 0] = places.spacing * np.arange(sequences.n)
-    values = np.empty((*stream.ids.shape, rank), stream.dtype)
-    for k in range(sequences.n):
-        values[:, k] = places.codes(table, k)[stream.ids[:, k]]
-    return Codes(Embedding(table=table, positions=at), places.layers, values, stream.vocabulary)
-
-
-def _codes_of_reals(
-    sequences: Sequences,
-    stream: RealStream,
-    rank: int,
-    bits: int,
-    own: float,
-    attempt: int,
-    rng: np.random.Generator,
-) -> Codes:
-    """Steps at quantiles of each component, and a random code per step, scaled so that sums have ``bits`` bits."""
-    N, n, d = stream.tokens.shape
-    dtype, flat, valid = stream.dtype, stream.tokens.reshape(-1, d), sequences.valid()
-    used, T = None if valid is None else np.flatnonzero(valid), sequences.token_count()
-    quantiser = quantise(flat, _levels(sequences, attempt), dtype, used)
-    steps = rng.standard_normal((quantiser.count, rank))
-    trial = quantiser.features(thinned(flat, used, max(1, T >> 16)), _linear(steps, np.zeros(rank), dtype))
-    centre = trial.mean(axis=0)
-    spread = np.abs(trial - centre).max(axis=0)
-    scale = np.where(spread > 0, 0.45 * 2.0**bits / np.where(spread > 0, spread, 1.0), 0.0)
-    factor = 1.0 if stream.positions else own  # with positions, their layers put it in
-    layer = _linear(factor * np.rint(steps * scale), -factor * np.rint(centre * scale), dtype)
-    raw = quantiser.features(flat, layer)
-    embedding = Embedding(lift=np.eye(d, dtype=dtype), bias=(-stream.centre).astype(dtype))
-    if not stream.positions:
-        embedding_or_none = embedding if stream.centre.any() else None
-        return Codes(embedding_or_none, (*quantiser.layers(0), layer), raw.reshape(N, n, rank), quantiser.count)
-    low = (raw if valid is None else raw[valid.ravel()]).min(axis=0)
-    raw -= low
-    top = (raw if valid is None else raw[valid.ravel()]).max(axis=0)
-    places = draw_places(n, top, own, dtype, rng)
-    lift, at = np.eye(d, d + 1, dtype=dtype), np.zeros((n, d + 1), dtype)
-    at[:, d] = np.arange(n)
-    bias = None if not stream.centre.any() else np.append(-stream.centre, 0.0).astype(dtype)
-    weight = np.concatenate([layer.weight, np.zeros((1, rank), dtype)])
-    weight[-1, 0] = places.spacing
-    values = raw.reshape(N, n, rank)
-    for k in range(n):
-        values[:, k] = places.codes(values[:, k], k)
-    layers = (*quantiser.layers(1), Linear(weight, (layer.bias - low).astype(dtype)), *places.layers)
-    return Codes(Embedding(lift=lift, bias=bias, positions=at), layers, values, quantiser.count)
-
-
-def _levels(sequences: Sequences, attempt: int) -> int:
-    """Of each component. At first, as many as tell two tokens of one sequence apart, with room to spare: different
-    sequences differ in their sums, unless they share all tokens but one. Later, as many as tell all tokens apart.
-    """
-    T, n, d = sequences.token_count(), sequences.n, sequences.d
-    all_apart = max(4, int(np.ceil(T ** (2.0 / d))))
-    if attempt == 0 and n > 1:
-        return min(max(4, int(np.ceil((8.0 * sequences.N * n * n) ** (1.0 / d)))), all_apart, T)
-    return min(all_apart << attempt, T)
-
-
 def _identity(rank: int, dtype: np.dtype[Any]) -> Linear:
     return Linear(np.eye(rank, dtype=dtype), np.zeros(rank, dtype))
 
@@ -277,7 +290,3 @@ def _widened(layer: Layer) -> Linear:
     """The same outputs, followed by as many zeros."""
     assert isinstance(layer, Linear)
     return Linear(np.pad(layer.weight, ((0, 0), (0, layer.width))), np.pad(layer.bias, (0, layer.width)))
-
-
-def _linear(weight: Array, bias: Array, dtype: np.dtype[Any]) -> Linear:
-    return Linear(weight.astype(dtype), bias.astype(dtype))

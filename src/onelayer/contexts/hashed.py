@@ -1,0 +1,197 @@
+"""Two codes of a token at its place: a long one that stays, and a short hash of it that attention adds up.
+
+Averaging forgets the order, and adding a code of the place to that of the token does not bring it back; a hash of
+both does. It is a random zigzag f of z = raw + place, in each channel: whole numbers, of any size that sums over n
+tokens have room for, while z itself is as long as tokens need. The cost is a few numbers a place, and all of it is
+whole numbers below 2^24, so all of it is exact.
+
+Where lengths differ, the first place is a sink: its logit outweighs all others by K, so that every other weight is
+1 / (K + l - 1), nearly the same for all lengths l, and K times the average is nearly a sum. The first token's own
+hash arrives on channels of its own, with a weight of nearly 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onelayer.network import Attention, Grouped, Layer, Linear
+from onelayer.problems.blocks import blocks
+from onelayer.problems.sequences import Sequences
+
+Array = NDArray[Any]
+
+#: Pieces of a zigzag at least; z takes at least so many values.
+PIECES, VALUES = 32, 512
+#: Longest piece: slopes change by up to 4, and 32 of these times z stay below 2^24.
+LONGEST_PIECE = 1 << 11
+#: Share of knots that are not 0, where there is room.
+DENSITY = 2.0 / 3.0
+#: Range of what stays of a token in each channel, and for tables, which need more values to choose from.
+OWN_RANGE, WIDE_RANGE = 1 << 12, 1 << 15
+#: Sums are added to what stays of so many bytes at a time, which stay in cache.
+ADDED_BYTES = 1 << 18
+#: log K, and roundings of K and of the quotient by the sum: exp is off by 64, its argument by three of 19.5.
+SINK_LOGIT, SINK_ROUNDINGS = 19.5, 160
+
+
+@dataclass(frozen=True)
+class Hashes:
+    step: int  # from knot to knot
+    knots: Array  # [s, pieces + 1] f there, multiples of step
+    own: Array  # [s, s] whole: what stays is z times this
+    places: Array | None  # [n, s] what a place adds to z
+    sink: bool
+    dtype: np.dtype[Any]
+
+    @property
+    def rank(self) -> int:
+        return len(self.knots)
+
+    @property
+    def carried(self) -> int:
+        """Channels that the first layer here reads beside those of the raw codes."""
+        return self.rank + self.sink if self.places is not None else 0
+
+    @property
+    def embedded_places(self) -> Array | None:
+        """[n, carried]: the places, and which of them is the first."""
+        if self.places is None or not self.sink:
+            return self.places
+        return np.column_stack([self.places, np.arange(len(self.places)) == 0])
+
+    def shifted(self, raw: Array) -> Array:
+        """z [..., n, s] of raw codes."""
+        return raw if self.places is None else raw + self.places.astype(raw.dtype)
+
+    def codes(self, z: Array) -> Array:
+        """f(z), whole numbers [..., s]."""
+        table = np.empty((self.rank, (self.knots.shape[1] - 1) * self.step + 1), z.dtype)
+        at = np.arange(table.shape[1])
+        for i, values in enumerate(self.knots):
+            table[i] = np.interp(at, self.step * np.arange(len(values)), values)
+        out = np.empty_like(z)
+        for i in range(self.rank):
+            out[..., i] = table[i].take(z[..., i].astype(np.int32))
+        return out
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """From z, and perhaps the mark of the first place, to (hash, what stays) or, with a sink, to (hash but of
+        the first token, hash of the first token, mark, what stays)."""
+        s, F, dtype = self.rank, self.knots.shape[1] - 1, self.dtype
+        groups = s + self.sink
+        slopes = np.diff(self.knots, axis=1) / self.step
+        units = np.tile(-self.step * np.arange(F, dtype=np.float64), (groups, 1))
+        read, shift = np.zeros((groups, F, 2)), np.zeros((groups, 2))
+        read[:s, :, 0] = np.diff(slopes, axis=1, prepend=0.0)
+        read[:, 0, 1] = 1.0
+        shift[:s, 0] = self.knots[:, 0] + self.step  # not negative
+        hashed = (
+            Grouped(np.ones((groups, 1, F), dtype), units.ravel().astype(dtype)),
+            Grouped(read.astype(dtype), shift.ravel().astype(dtype)),
+        )
+        h, z = np.arange(0, 2 * s, 2), np.arange(1, 2 * s, 2)
+        if not self.sink:
+            last = np.zeros((2 * s, 2 * s))
+            last[h, :s], last[z, s:] = np.eye(s), self.own
+            return (*hashed, _linear(last, np.repeat([-float(self.step), 0.0], s), dtype))
+        wall, mark = 2.0 * self.step, 2 * s + 1
+        gates, gate_bias = np.zeros((2 * s + 2, 3 * s + 1)), np.zeros(3 * s + 1)
+        gates[h, :s], gates[mark, :s] = np.eye(s), -wall
+        gates[h, s : 2 * s], gates[mark, s : 2 * s], gate_bias[s : 2 * s] = np.eye(s), wall, -wall
+        gates[mark, 2 * s] = 1.0
+        gates[z, 2 * s + 1 :] = np.eye(s)
+        last, bias = np.eye(3 * s + 1), np.zeros(3 * s + 1)
+        last[2 * s, :s], bias[:s] = self.step, -self.step
+        last[2 * s, s : 2 * s] = -self.step
+        last[2 * s + 1 :, 2 * s + 1 :] = self.own
+        return (*hashed, _linear(gates, gate_bias, dtype), _linear(last, bias, dtype))
+
+    def attention(self, n: int) -> Attention:
+        """Adds the sum of all hashes to what stays: zero query and key, or the first place as a sink."""
+        s, dtype = self.rank, self.dtype
+        size, width = (2 * s, 3 * s + 1) if self.sink else (s, 2 * s)
+        W_Q, W_K, W_V = (np.zeros((1, width, size), dtype) for _ in range(3))
+        W_O = np.zeros((1, size, width), dtype)
+        W_V[0, :size] = np.eye(size)
+        if not self.sink:
+            W_O[0, :, s:] = n * np.eye(s)
+            return Attention(W_Q, W_K, W_V, W_O)
+        b_Q = np.zeros((1, size), dtype)
+        b_Q[0, 0], W_K[0, 2 * s, 0] = SINK_LOGIT, 1.0
+        W_O[0, :s, -s:], W_O[0, s:, -s:] = np.exp(SINK_LOGIT) * np.eye(s), np.eye(s)
+        return Attention(W_Q, W_K, W_V, W_O, b_Q=b_Q)
+
+
+def room(n: int, unit: float, sink: bool) -> float:
+    """How large hashes may be on average, so that rounding moves a sum over n of them by at most 0.15."""
+    return 0.15 / (unit * n * (n + 12 + SINK_ROUNDINGS * sink))
+
+
+def sum_radius(n: int, size: float, top: float, unit: float, sink: bool) -> float:
+    """Bound on the error of a coordinate, given what the sizes of the hashes of a sequence add up to."""
+    rounding = 1.01 * unit * ((n + 8 + SINK_ROUNDINGS * sink) * size + 4 * top)
+    return float(rounding + sink * size * (n * np.exp(-SINK_LOGIT) + 2.0**-23))  # K + l - 1 for K, and K rounded
+
+
+def raw_values(n: int, unit: float, sink: bool, places: bool) -> int:
+    """How many values a raw code should take in each channel."""
+    values = max(VALUES, PIECES * _step(room(n, unit, sink)))
+    return values // 2 if places else values
+
+
+def draw_hashes(
+    n: int,
+    largest: Array,
+    dtype: np.dtype[Any],
+    rng: np.random.Generator,
+    *,
+    places: bool,
+    sink: bool,
+    stays: bool,
+    wide: bool,
+) -> Hashes:
+    """For raw codes between 0 and ``largest`` [s]; ``stays``: whether a token's own code shows."""
+    s, mean = len(largest), room(n, float(np.finfo(dtype).eps) / 2, sink)
+    step = _step(mean)
+    top = int(largest.max())
+    offsets = rng.integers(0, max(top, PIECES) + 1, (n, s)) if places else None
+    pieces = -(-(top + (0 if offsets is None else int(offsets.max()))) // step) + 1
+    density = min(DENSITY, 0.8 * mean)
+    knots = step * rng.choice([-1, 0, 1], (s, pieces + 1), p=[density / 2, 1 - density, density / 2])
+    mixed = (WIDE_RANGE if wide else OWN_RANGE) // (pieces * step)
+    own = rng.integers(-mixed, mixed + 1, (s, s)) if mixed > 1 else np.zeros((s, s), np.int64)
+    own[np.arange(s), np.arange(s)] = rng.choice([-1, 1], s) * max(1, mixed)
+    return Hashes(step, knots.astype(np.float64), own * float(stays), offsets, sink, dtype)
+
+
+def hashed_coordinates(sequences: Sequences, hashes: Hashes, z: Array, per_sequence: bool) -> tuple[Array, float]:
+    """[T, s] whole numbers, and what the sizes of hashes of a sequence add up to at most; z is overwritten."""
+    valid, (N, n, rank) = sequences.valid(), z.shape
+    if valid is not None:
+        z[~valid] = 0.0
+    codes = hashes.codes(z)
+    if valid is not None:
+        codes[~valid] = 0.0
+    ones = np.tile(np.eye(rank, dtype=codes.dtype), (n, 1))
+    sums = codes.reshape(N, -1) @ ones  # of whole numbers below 2^24: exact in any dtype and any order
+    size = float((np.abs(codes).reshape(N, -1) @ ones).max())
+    if per_sequence:
+        return sums, size
+    out = (z.reshape(-1, rank) @ hashes.own.astype(z.dtype)).reshape(N, n * rank)
+    for part in blocks(out, ADDED_BYTES):
+        out[part] += np.tile(sums[part], n)
+    return (out.reshape(-1, rank) if valid is None else out.reshape(N, n, rank)[valid]), size
+
+
+def _step(mean: float) -> int:
+    """A power of two, as large as the room for hashes."""
+    return int(np.clip(2.0 ** np.floor(np.log2(mean)), 1, LONGEST_PIECE))
+
+
+def _linear(weight: Array, bias: Array, dtype: np.dtype[Any]) -> Linear:
+    return Linear(weight.astype(dtype), bias.astype(dtype))
