@@ -72,14 +72,11 @@ def test_what_float64_can_store_is_stored_without_asking(case) -> None:
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((5, 3, 2)).astype(np.float32)
 Y = RNG.integers(0, 3, (5, 3))
-LONG = RNG.integers(0, 4, (3, 1500))
 SHORTAGES = {
     "answers without full precision": (X, np.float32(1e-40) * (1 + Y.astype(np.float32)), {}),
     "a default without full precision": (X, Y.astype(np.float32), {"default": TINY}),
     "tokens whose products overflow": (X * np.float32(1e30), Y, {}),
     "tokens whose products vanish": (X * np.float32(1e-36), Y, {}),
-    "sums over long sequences": (LONG, [0, 1, 2], {"mapping": "lattice"}),
-    "a readout that only takes such sums": (LONG, [0, 1, 2], {"readout": "retrieval"}),
     "contexts that are too close": (
         RNG.standard_normal((300, 3, 2)).astype(np.float32),
         RNG.integers(0, 3, (300, 3)),
