@@ -169,6 +169,7 @@ def test_many_wide_columns_are_sorted_together() -> None:
             distinct = len({tuple(row) for row in m.tolist()}) == 8
             found = separated(m, r=2.0**51, delta=0.5)
             assert found.outcome == ("proved" if distinct else "undecided")
+            assert found.value > 0.99 or not distinct  # by whole numbers, not by one of the columns
             classes = [[[tuple(row) for row in m.tolist()].index(tuple(row))] for row in m.tolist()]
             assert separated(m, tokens=classes, r=2.0**51, delta=0.5).outcome == "proved"
 
@@ -201,6 +202,15 @@ def test_packed_columns_tell_the_same_rows_apart() -> None:
         assert len(set(keys)) == len(rows)
     assert len(_packed(grid)) == 1
     assert len(_packed(np.array(wider))) == 2
+
+
+@pytest.mark.parametrize(
+    "spans", [(4, 1 << 32, 1 << 32), (1, 4, 1 << 32, 1 << 32), (1 << 24,) * 3, (1 << 40, 1 << 40, 1 << 10)]
+)
+def test_packed_columns_lose_none_of_their_bits(spans) -> None:
+    """In a word that holds too much the first column would not count, nor would one that is written over."""
+    rows = np.array(list(product(*({0, span // 2, span - 1} for span in spans))), float)
+    assert len(set(zip(*(key.tolist() for key in _packed(rows)), strict=True))) == len(rows)
 
 
 def test_rounding_does_not_hide_what_is_missing() -> None:
