@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
@@ -172,6 +173,15 @@ def test_rows_beside_others_have_the_radii_that_they_have_alone(A) -> None:
     ones = balls.dot(exact(np.ones((2, 2, 3))), exact(np.ones((2, 3, 2))), A)
     assert (ones.r == balls.dot(exact(np.ones((2, 3))), exact(np.ones((3, 2))), A).r).all()
     assert balls.dot(weights, values, A).r.tolist() == balls.dot(weights, values, A, 0).r.tolist()
+
+
+def test_equal_weights_are_exact_up_to_as_many_as_there_are_whole_numbers() -> None:
+    """So many ones add up without rounding; of an arithmetic that has whole numbers only up to 4."""
+    A = replace(balls.FLOAT32, whole=4.0)
+    for n, exactly in ((3, True), (4, True), (5, False)):
+        p = balls.softmax(exact(np.zeros((1, n))), True, A)
+        assert (p.r * n < 5 * A.u).all() == exactly
+        assert (p.r * n >= A.exp_error).all() == (not exactly)
 
 
 def test_the_ends_of_an_exponential() -> None:
