@@ -1,63 +1,71 @@
-"""onelayer: compile data, or a function, into the explicit weights of a Transformer with one attention layer."""
+"""onelayer: compile data, or a function, into the explicit weights of a Transformer with one attention layer.
+
+Every public name is imported when it is first asked for, so that `import onelayer` costs nothing.
+"""
 
 from __future__ import annotations
 
-from onelayer.certificates.certificate import Certificate
-from onelayer.compile.approximate import approximate
-from onelayer.compile.memorize import memorize
-from onelayer.compile.planning import Plan, plan
-from onelayer.compile.text import memorize_text
-from onelayer.contexts.boltzmann import boltzmann
-from onelayer.errors import DataError, FileError, HypothesisError, OnelayerError, OptionError
-from onelayer.measure.survival import cast
-from onelayer.model import Model, certify, load, save
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
-#: Names of the first release: there is one kind of model now.
-Memory = TextMemory = Approximation = Model
-load_text = load
+if TYPE_CHECKING:  # for type checkers and editors, which do not run `__getattr__`
+    from onelayer.certificates.certificate import Certificate  # noqa: F401
+    from onelayer.compile.approximate import approximate  # noqa: F401
+    from onelayer.compile.memorize import memorize  # noqa: F401
+    from onelayer.compile.planning import Plan, plan  # noqa: F401
+    from onelayer.compile.text import memorize_text  # noqa: F401
+    from onelayer.contexts.boltzmann import boltzmann  # noqa: F401
+    from onelayer.errors import DataError, FileError, HypothesisError, OnelayerError, OptionError  # noqa: F401
+    from onelayer.export.onnx import to_onnx  # noqa: F401
+    from onelayer.export.torch import to_torch  # noqa: F401
+    from onelayer.measure.survival import cast  # noqa: F401
+    from onelayer.model import Model, certify, load, save  # noqa: F401
+    from onelayer.sklearn import OneLayerMemorizer  # noqa: F401
+
+    Memory = TextMemory = Approximation = Model
+    load_text = load
 
 __version__ = "0.1.0"
+
+#: Where each public name is; and the package without which those of an extra cannot be imported.
+_NAMES = {
+    "onelayer.certificates.certificate": ("Certificate",),
+    "onelayer.compile.approximate": ("approximate",),
+    "onelayer.compile.memorize": ("memorize",),
+    "onelayer.compile.planning": ("Plan", "plan"),
+    "onelayer.compile.text": ("memorize_text",),
+    "onelayer.contexts.boltzmann": ("boltzmann",),
+    "onelayer.errors": ("DataError", "FileError", "HypothesisError", "OnelayerError", "OptionError"),
+    "onelayer.measure.survival": ("cast",),
+    "onelayer.model": ("Model", "certify", "load", "save"),
+}
+_EXTRAS = {
+    "onelayer.export.onnx": ("to_onnx", "onnx"),
+    "onelayer.export.torch": ("to_torch", "torch"),
+    "onelayer.sklearn": ("OneLayerMemorizer", "sklearn"),
+}
+#: Names of the first release: there is one kind of model now.
+_FORMER = {"Approximation": "Model", "Memory": "Model", "TextMemory": "Model", "load_text": "load"}
+_WHERE = {name: module for module, names in _NAMES.items() for name in names}
+_WHERE |= {name: module for module, (name, _) in _EXTRAS.items()}
+
 __all__ = [
-    "Approximation",
-    "Certificate",
-    "DataError",
-    "FileError",
-    "HypothesisError",
-    "Memory",
-    "Model",
-    "OneLayerMemorizer",
-    "OnelayerError",
-    "OptionError",
-    "Plan",
-    "TextMemory",
     "__version__",
-    "approximate",
-    "boltzmann",
-    "cast",
-    "certify",
-    "load",
-    "load_text",
-    "memorize",
-    "memorize_text",
-    "plan",
-    "save",
-    "to_onnx",
-    "to_torch",
+    *(name for names in _NAMES.values() for name in names),
+    *(name for name, package in _EXTRAS.values() if find_spec(package)),
+    *_FORMER,
 ]
 
 
 def __getattr__(name: str) -> object:
-    """What needs an extra is imported when it is first asked for."""
-    if name == "OneLayerMemorizer":
-        from onelayer.sklearn import OneLayerMemorizer
+    name = _FORMER.get(name, name)
+    if name not in _WHERE:
+        raise AttributeError(f"module 'onelayer' has no attribute {name!r}")
+    found: object = getattr(import_module(_WHERE[name]), name)
+    globals()[name] = found  # found without a detour the next time, and not hidden by a module of its name
+    return found
 
-        return OneLayerMemorizer
-    if name == "to_torch":
-        from onelayer.export.torch import to_torch
 
-        return to_torch
-    if name == "to_onnx":
-        from onelayer.export.onnx import to_onnx
-
-        return to_onnx
-    raise AttributeError(f"module 'onelayer' has no attribute {name!r}")
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_WHERE, *_FORMER})

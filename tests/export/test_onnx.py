@@ -11,7 +11,16 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from exported import (
+from onnx import numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+from onelayer import OptionError
+from onelayer.export import onnx as export
+from onelayer.export.onnx import build, to_onnx
+from onelayer.network import Transformer
+from onelayer.network.blocks import evaluate
+from onelayer.problems.sequences import Sequences
+from tests.export.exported import (
     NAMES,
     Case,
     Run,
@@ -23,15 +32,6 @@ from exported import (
     random_transformer,
     staircase,
 )
-from onnx import numpy_helper
-from onnx.reference import ReferenceEvaluator
-
-from onelayer import OptionError
-from onelayer.export import onnx as export
-from onelayer.export.onnx import build, to_onnx
-from onelayer.network import Transformer
-from onelayer.network.blocks import evaluate
-from onelayer.problems.sequences import Sequences
 
 LEVELS = onnxruntime.GraphOptimizationLevel
 OPTIMISED, AS_WRITTEN = LEVELS.ORT_ENABLE_ALL, LEVELS.ORT_DISABLE_ALL

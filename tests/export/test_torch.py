@@ -9,7 +9,11 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from exported import (
+
+from onelayer.export.torch import Grouped, OneLayer, to_torch
+from onelayer.network.blocks import evaluate
+from onelayer.problems.sequences import Sequences
+from tests.export.exported import (
     NAMES,
     Case,
     assert_follows_numpy,
@@ -21,10 +25,6 @@ from exported import (
     random_transformer,
     staircase,
 )
-
-from onelayer.export.torch import Grouped, OneLayer, to_torch
-from onelayer.network.blocks import evaluate
-from onelayer.problems.sequences import Sequences
 
 
 def run(net: OneLayer, sequences: Sequences) -> np.ndarray:

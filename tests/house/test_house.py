@@ -118,6 +118,16 @@ def test_no_control_flow_reads_what_an_error_says() -> None:
                     assert not words, f"{path}, line {part.lineno}: {ast.unparse(node.test)}"
 
 
+def test_every_public_name_is_found_and_importing_the_library_imports_no_numbers() -> None:
+    for name in onelayer.__all__:
+        assert getattr(onelayer, name) is not None
+    assert {"OneLayerMemorizer", "to_onnx", "to_torch"} < set(onelayer.__all__) < set(dir(onelayer))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        onelayer.nothing  # noqa: B018
+    program = "import sys, onelayer; assert 'numpy' not in sys.modules"
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
 def test_the_core_needs_no_extra() -> None:
     """Importing the library and its command line must not import what only an extra installs."""
     heavy = ["sklearn", "scipy", "matplotlib", "pyarrow", "flint", "torch", "onnx", "pandas"]
@@ -125,6 +135,7 @@ def test_the_core_needs_no_extra() -> None:
         "import sys\n"
         f"for name in {heavy}: sys.modules[name] = None\n"
         "import onelayer, onelayer.cli\n"
+        "from onelayer import *\n"
         "model = onelayer.memorize([['a', 'b'], ['b', 'c']], [[1, 2], [3, 4]])\n"
         "assert model.predict([['b', 'a']]).tolist() == [[2, 1]]\n"
         "try: onelayer.OneLayerMemorizer\n"

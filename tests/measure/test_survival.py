@@ -16,7 +16,7 @@ from onelayer.export.torch import to_torch
 from onelayer.measure import half as half_pass
 from onelayer.measure.half import LIMITS, half_outputs, nearest
 from onelayer.measure.survival import round_weights
-from onelayer.network import Attention, Embedding, Grouped, Linear, Transformer, forward
+from onelayer.network import Attention, Embedding, Grouped, Linear, Transformer, blocks
 from onelayer.problems.tables import example, read_table
 
 memorize = partial(onelayer.memorize, certify=False)
@@ -198,8 +198,8 @@ def test_infinite_numbers_are_wrong_answers_without_a_warning(monkeypatch) -> No
     X = np.array([[[1.0], [2.0]], [[3.0], [1e6]], [[1.0], [3.0]]])
     Y = np.array([[0, 1], [1, 0], [1, 1]])
     model = stored(X[::2], Y[::2])
-    monkeypatch.setattr(forward, "ATTENTION_BYTES", 1)
-    monkeypatch.setattr(forward, "THREADS", 2)
+    monkeypatch.setattr(blocks, "ATTENTION_BYTES", 1)
+    monkeypatch.setattr(blocks, "THREADS", 2)
     assert cast(model, "float16", X[::2], Y[::2]).perfect
     report = cast(model, "float16", X, Y)
     assert (report.right, report.first_wrong) == (4, "sequence 1, token 0 ((3))")
@@ -231,15 +231,15 @@ def test_blocks_and_threads_change_nothing(dtype, monkeypatch) -> None:
     asked = rng.permutation(len(i))[::3]
     model = round_weights(random_transformer(rng, causal=True), dtype)[0]
     wanted = half_outputs(model, dtype, X, lengths, i, k)[asked]
-    for module, name in ((forward, "ATTENTION_BYTES"), (half_pass, "ATTENTION_BYTES"), (half_pass, "BLOCK_BYTES")):
+    for module, name in ((blocks, "ATTENTION_BYTES"), (half_pass, "ATTENTION_BYTES"), (half_pass, "BLOCK_BYTES")):
         monkeypatch.setattr(module, name, 96)
-    monkeypatch.setattr(forward, "THREADS", 3)
+    monkeypatch.setattr(blocks, "THREADS", 3)
     np.testing.assert_array_equal(half_outputs(model, dtype, X, lengths, i[asked], k[asked]), wanted)
 
 
 def test_memory_is_bounded(dtype, monkeypatch) -> None:
     """600 answers of 20,000 boxes have 600 * 80,000 units, 192 MB of float32."""
-    monkeypatch.setattr(forward, "THREADS", 2)
+    monkeypatch.setattr(blocks, "THREADS", 2)
     rng = np.random.default_rng(0)
     model = round_weights(many_boxes(rng, 20_000), dtype)[0]
     X, at = rng.standard_normal((600, 1, 2)), np.arange(600)

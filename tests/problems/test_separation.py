@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from onelayer.errors import HypothesisError
+from onelayer.errors import OnelayerError
 from onelayer.problems import separation
 from onelayer.problems.separation import distinct, eps_lower, first_repeat, measure
 
@@ -178,5 +178,5 @@ def test_order_and_scale_of_the_data() -> None:
     ],
 )
 def test_unreadable_data(X, lengths, words: str) -> None:
-    with pytest.raises(HypothesisError, match=words):
+    with pytest.raises(OnelayerError, match=words):
         measure(X, lengths)
