@@ -31,7 +31,7 @@ AIMS: dict[str, list[str]] = {
     "core/separated": _tests("separated", "claims"),
     "core/texts": _tests("texts"),
     "search/builder": SEARCH,
-    "search/cells": _tests("decisions", "steps_and_cells", "search_of_models"),
+    "search/cells": _tests("cells", "decisions", "steps_and_cells", "pairs", "search_of_models"),
     "search/operations": SEARCH,
     "search/parts": _tests("parts") + SEARCH,
     "search/plan": SEARCH,

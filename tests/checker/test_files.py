@@ -474,3 +474,8 @@ def test_a_certificate_has_at_most_a_mebibyte(tmp_path) -> None:
             read_folder(path)
         else:
             refused(gate, read_folder, path)
+
+
+def test_how_deep_a_value_is_nested() -> None:
+    for value, deep in ((7, 0), ([], 1), ({}, 1), ([7, [7], 7], 2), ({"a": 7, "b": [[]]}, 3)):
+        assert files.depth(value) == deep
