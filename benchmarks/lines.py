@@ -1,0 +1,41 @@
+"""What became of the checker's mutants: each line of its core and its search deleted or altered, one at a time."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from attacks.lines import aims, argued
+
+ROOT = Path(__file__).parents[1]
+#: Of the columns of `python -m attacks.lines`: a test failed, or took many times as long as before.
+NOTICED = ("failed", "out of time")
+
+
+def attacked(module: str) -> dict[str, Any]:
+    """What the tests that are aimed at a module notice."""
+    command = [sys.executable, "-m", "attacks.lines", "--module", module, "--jobs", "2", "--json"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if not done.stdout:
+        raise SystemExit(f"{' '.join(command)}: {done.stderr}")
+    return dict(json.loads(done.stdout))
+
+
+def row(module: str, found: dict[str, Any]) -> dict[str, Any]:
+    count = found["modules"][module]
+    return {
+        "module": module,
+        "mutants": count["mutants"],
+        **{name: count.get(name, 0) for name in NOTICED},
+        **{f"argued: {name}": count.get(name, 0) for name in argued.EFFECTS},
+        "left": count.get("survived", 0) + count.get("not run", 0),
+    }
+
+
+def run() -> dict[str, list[dict[str, Any]]]:
+    rows = [row(module, attacked(module)) for ring in ("core", "search") for module in aims.modules(ring, None)]
+    total = {name: sum(each[name] for each in rows) for name in rows[0] if name != "module"}
+    return {"Lines of the checker deleted or altered": [*rows, {"module": "all", **total}]}
