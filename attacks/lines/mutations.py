@@ -193,18 +193,31 @@ def mutants(module: str, text: str) -> list[Mutant]:
     source, found = Source(text), {}
     for top in ast.parse(text).body:
         start, stop = source.span(top)
-        seen = {ast.dump(ast.parse(source.bytes[start:stop]))}
+        own, seen = ast.parse(source.bytes[start:stop]), set()
         for node, where in _walk(ast.Module([top], []), Place("module", frozenset(), range(0))):
             for kind, change in TABLE.items():
                 for a, z, new in change(node, source):
                     if kind == "statement deleted" and _binds_first(node, where):
                         continue
-                    tree = ast.dump(ast.parse(source.bytes[start:a] + new.encode() + source.bytes[z:stop]))
-                    if tree not in seen:
-                        seen.add(tree)
+                    changed = ast.parse(source.bytes[start:a] + new.encode() + source.bytes[z:stop])
+                    before = source.bytes[start:a].split(b"\n")
+                    statements = [_statement(tree, (len(before), len(before[-1]))) for tree in (own, changed)]
+                    if statements[0] != statements[1] and statements[1] not in seen:
+                        seen.add(statements[1])
                         made = _mutant(module, where, kind, source, (a, z, new))
                         found[made.source] = made
     return list(found.values())
+
+
+def _statement(tree: ast.Module, place: tuple[int, int]) -> tuple[int, int, str]:
+    """The innermost statement at a line and a column: where it begins, and what it is."""
+    found: ast.AST = tree.body[0]
+    while True:
+        inner = [part for name in ("body", "orelse", "finalbody", "handlers") for part in getattr(found, name, ())]
+        at = [part for part in inner if (part.lineno, part.col_offset) <= place]
+        if not at or place >= (at[-1].end_lineno, at[-1].end_col_offset):
+            return found.lineno, found.col_offset, ast.dump(found)  # type: ignore[attr-defined]
+        found = at[-1]
 
 
 @dataclass(frozen=True)
@@ -224,9 +237,8 @@ def _walk(node: ast.AST, outer: Place) -> Iterator[tuple[ast.AST, Place]]:
         place = outer
         if isinstance(child, (ast.FunctionDef, ast.ClassDef)):
             name = child.name if outer.name == "module" else f"{outer.name}.{child.name}"
-            place = Place(
-                name, _bound_twice(child) if isinstance(child, ast.FunctionDef) else frozenset(), range(0)
-            )
+            rebound = _bound_twice(child) if isinstance(child, ast.FunctionDef) else frozenset()
+            place = Place(name, rebound, range(0))
         if isinstance(child, ast.stmt):
             place = replace(place, statement=_head(child))
         yield child, place
@@ -273,11 +285,9 @@ def _binds_first(node: ast.AST, where: Place) -> bool:
     """Whether an assignment binds only names that nothing else binds."""
     if not isinstance(node, ast.Assign):
         return False
-    stored = [
-        n for target in node.targets for n in ast.walk(target) if isinstance(n, (ast.Subscript, ast.Attribute))
-    ]
-    names = {n.id for target in node.targets for n in ast.walk(target) if isinstance(n, ast.Name)}
-    return not stored and not names & where.rebound
+    bound = [n for target in node.targets for n in ast.walk(target)]
+    names = {n.id for n in bound if isinstance(n, ast.Name)}
+    return not any(isinstance(n, (ast.Subscript, ast.Attribute)) for n in bound) and not names & where.rebound
 
 
 def _mutant(module: str, where: Place, kind: str, source: Source, edit: Edit) -> Mutant:
