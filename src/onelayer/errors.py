@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Self
 
 
@@ -47,6 +50,43 @@ class OptionError(OnelayerError):
 
 class FileError(OnelayerError):
     """A file or folder that is missing, in the way, broken, or cannot be written to."""
+
+    @classmethod
+    def of(cls, error: OSError, path: object = None) -> FileError:
+        """What the system reported, as a sentence with a remedy; ``path`` if it does not name the file itself."""
+        name = error.filename if error.filename is not None else "the output" if path is None else path
+        name = name.decode(errors="replace") if isinstance(name, bytes) else name
+        found, remedy = REPORTS.get(error.errno or 0, (f"the system reports: {error.strerror or error}", TRY_AGAIN))
+        return cls("file", f"to read or write {name}", found, remedy)
+
+
+TRY_AGAIN = "Try again, or use another folder."
+REPORTS = {
+    errno.ENOENT: ("there is no such file or folder", "Check the name."),
+    errno.EACCES: ("you have no permission to", "Change its permissions, or use another folder."),
+    errno.EPERM: ("you have no permission to", "Change its permissions, or use another folder."),
+    errno.EROFS: ("it is on a disk that can only be read", "Use another folder."),
+    errno.EISDIR: ("it is a folder", "Name a file in it."),
+    errno.ENOTDIR: ("a part of that path is a file, not a folder", "Check the name."),
+    errno.EEXIST: ("it exists already", "Use another name."),
+    errno.ENOSPC: ("the disk is full", "Free some space, or use another disk."),
+    errno.EDQUOT: ("your disk quota is used up", "Free some space, or use another disk."),
+    errno.EFBIG: ("the file would be larger than the system allows", "Use another disk, or less data."),
+    errno.ENAMETOOLONG: ("the name is too long", "Use a shorter one."),
+    errno.EMFILE: ("too many files are open", "Close some, or raise the limit (ulimit -n)."),
+    errno.EIO: ("the disk or network failed", TRY_AGAIN),
+}
+
+
+@contextmanager
+def files_in_words(path: object = None) -> Iterator[None]:
+    """What the system reports about files while this runs becomes a `FileError`."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise  # no file: whoever read the output went away
+    except OSError as error:
+        raise FileError.of(error, path) from error
 
 
 class MissingExtraError(ImportError):

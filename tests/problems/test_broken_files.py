@@ -110,8 +110,8 @@ def test_other_encodings_are_refused(tmp_path: Path, ending: str) -> None:
     [
         ("", "data.csv is empty"),
         ("sequence,token\n", "data.csv has a header only"),
-        ("token,answer\na,1\n", "a column sequence; data.csv has token, answer"),
-        ("sequence;token\na;b\n", "a column sequence; data.csv has sequence;token"),
+        ("token,answer\na,1\n", "a column sequence, or columns token0, token1, ...; data.csv has token, answer"),
+        ("sequence|token\na|b\n", "a column sequence, or columns token0, token1, ...; data.csv has sequence|token"),
         ("sequence,answer\na,1\n", "a column token, or columns x0, x1, ...; data.csv has sequence, answer"),
         ("sequence,token,token\na,b,c\n", "data.csv has sequence, token, token"),
         ("sequence,token,note\na,b,c\n", "known columns only; data.csv has 'note'"),

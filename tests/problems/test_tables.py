@@ -267,7 +267,7 @@ def test_a_failed_write_leaves_the_old_file_alone(
         raise OSError("disk full")
 
     monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(FileError, match="disk full"):
         write_answers(path, table, table.Y)
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]

@@ -18,11 +18,11 @@ from onelayer.errors import DataError, FileError, MissingExtraError, OptionError
 from onelayer.export.bundle import DESCRIPTION
 from onelayer.measure.exports import onnx_mismatch, replay, torch_mismatch
 from onelayer.measure.report import write_report
-from onelayer.problems.tables import read_table
+from onelayer.problems.tables import READERS, format_of, read_table
 from onelayer_checker import Report, check
 
-#: Files that the checker does not read.
-READ_HERE = (".csv", ".npz", ".npy", ".parquet")
+#: Files that the checker reads itself; it takes files that are no tables for texts.
+READ_THERE = ".jsonl"
 
 
 def verify(
@@ -98,7 +98,7 @@ def show_verdict(model: Path, verdict: Report, lines: list[str], exports: dict[s
 
 def given_data(model: Path, file: Path | None) -> tuple[Any, list[str]]:
     """What the checker is to compare: it reads JSON lines and texts itself, and gets the arrays of other files."""
-    if file is None or file.suffix.lower() not in READ_HERE or _has_text(model):
+    if file is None or file.suffix.lower() == READ_THERE or format_of(file) not in READERS or _has_text(model):
         return file, []
     with about(file):
         table = read_table(file)
@@ -130,6 +130,7 @@ def exports_of(model: Path, onnx_file: Path | None, torch_file: Path | None, run
 def report(
     model: Model,
     out_file: Annotated[Path, typer.Option("--out", help="File for the page.")] = Path("report.html"),
+    as_json: AsJson = False,
 ) -> None:
     """Have a bundle's certificate decided, and write one page that a person can read."""
     if not out_file.absolute().parent.is_dir():
@@ -137,10 +138,14 @@ def report(
     with progress() as step:
         step("checking")
         verdict = write_report(model, out_file)
-    say(f"{verdict.result}. The page is {out_file}")
+    if as_json:
+        print_json(verdict.to_json() | {"written": str(out_file)})
+    else:
+        say(f"{verdict.result}. The page is {out_file}")
     raise typer.Exit(verdict.exit_code)
 
 
-def explain(model: Model) -> None:
+def explain(model: Model, as_json: AsJson = False) -> None:
     """Say a bundle's certificate in words: what is claimed, what is assumed, what is not claimed."""
-    say(explain_folder(model))
+    words = explain_folder(model)
+    print_json({"model": str(model), "words": words}) if as_json else say(words)

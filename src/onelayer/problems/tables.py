@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 import secrets
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
+from gzip import GzipFile
 from importlib import resources
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
-from onelayer.errors import OptionError
+from onelayer.errors import OptionError, files_in_words
 from onelayer.problems.answers import Scope
-from onelayer.problems.files import arrays, parquet, records, rows
+from onelayer.problems.files import arrays, conll, parquet, records, rows
 from onelayer.problems.files.table import Table, padded, refuse, refuse_file, typed
 
 __all__ = ["Table", "answered", "example", "like_answers", "read_table", "write_answers"]
@@ -23,11 +26,20 @@ __all__ = ["Table", "answered", "example", "like_answers", "read_table", "write_
 READERS: dict[str, Callable[[Path], Table]] = {
     ".jsonl": records.read,
     ".csv": rows.read,
+    ".tsv": rows.read,
+    ".conll": conll.read,
     ".npz": arrays.read,
     ".npy": arrays.read_mapped,
     ".parquet": parquet.read,
 }
 
+#: Formats of text, by what writes them; with .gz behind their ending they are compressed.
+TEXTS: dict[str, Callable[[Table], Iterator[str]]] = {
+    ".jsonl": records.lines,
+    ".csv": rows.lines,
+    ".tsv": partial(rows.lines, delimiter="\t"),
+    ".conll": conll.lines,
+}
 #: Plain types and their NumPy kin, in the order in which they are tried.
 NUMBERS: dict[type, tuple[type, ...]] = {
     bool: (bool, np.bool_),
@@ -40,10 +52,16 @@ def read_table(path: str | os.PathLike[str]) -> Table:
     """Read a data file, by its ending.
 
     .jsonl    a line per sequence: {"tokens": [...], "answers": [...]}, or "answer": ... for the whole sequence
-    .csv      a row per token: sequence, position (optional), token or x0, x1, ..., answer or sequence_answer
+    .csv      a row per token: sequence, position (optional), token or x0, x1, ..., answer or sequence_answer; or
+              a row per sequence: token0, token1, ... (x0, x1, ... for reals, if there is no column sequence), and
+              answer, or answer0, answer1, ... for one per token; shorter sequences leave their last columns empty
+    .tsv      the same with tabs; a .csv may also be separated by semicolons or tabs
+    .conll    a token and its label a line (of more columns the first and the last), an empty line between sentences
     .npz      arrays X, Y (optional) and lengths (optional)
     .npy      X.npy, with Y.npy and lengths.npy beside it; X stays on disk, and may be larger than memory
     .parquet  list columns as in .jsonl, or the columns of .csv; a large file of reals is copied to disk (TMPDIR)
+
+    Text may be compressed: .jsonl.gz, .csv.gz, .tsv.gz, .conll.gz.
     """
     path = Path(path)
     if path.is_dir():
@@ -55,7 +73,8 @@ def read_table(path: str | os.PathLike[str]) -> Table:
             f"there is no file {path}",
             "Check the name.",
         )
-    return reader(path)
+    with files_in_words(path):
+        return reader(path)
 
 
 def write_answers(
@@ -76,11 +95,12 @@ def write_answers(
         raise refuse_file("a folder that exists", f"there is no folder {path.parent}", "Create it.")
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
-        with part.open("xb") as stream:
-            _write(written, ending, stream)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(part, path)
+        with files_in_words(path):
+            with part.open("xb") as stream:
+                _write(written, ending, stream, path.suffix.lower() == ".gz")
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)
 
@@ -111,8 +131,15 @@ def like_answers(text: str, Y: Any) -> Any:
     return text
 
 
+def format_of(path: Path) -> str:
+    """The ending that says how a file is written: .csv of data.csv, and of data.csv.gz."""
+    if path.suffix.lower() == ".gz" and (inner := Path(path.stem).suffix.lower()) in TEXTS:
+        return inner
+    return path.suffix.lower()
+
+
 def _ending(path: Path, endings: tuple[str, ...] = tuple(READERS)) -> str:
-    ending = path.suffix.lower()
+    ending = format_of(path)
     if ending not in endings:
         raise refuse_file(
             f"a file name ending in {', '.join(endings)}",
@@ -122,14 +149,14 @@ def _ending(path: Path, endings: tuple[str, ...] = tuple(READERS)) -> str:
     return ending
 
 
-def _write(table: Table, ending: str, stream: IO[bytes]) -> None:
+def _write(table: Table, ending: str, stream: IO[bytes], compressed: bool) -> None:
     if ending == ".npz":
         arrays.write(table, stream)
     elif ending == ".parquet":
         parquet.write(table, stream)
     else:
-        lines = records.lines if ending == ".jsonl" else rows.lines
-        stream.writelines(line.encode() for line in lines(table))
+        with GzipFile("", "wb", fileobj=stream, mtime=0) if compressed else nullcontext(stream) as text:
+            text.writelines(line.encode() for line in TEXTS[ending](table))
 
 
 def answered(table: Table, answers: Any, scope: Scope | None) -> Table:

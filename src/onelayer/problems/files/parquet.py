@@ -9,6 +9,7 @@ from onelayer.errors import MissingExtraError
 from onelayer.problems.files import records as record_files
 from onelayer.problems.files import rows as row_files
 from onelayer.problems.files import streamed
+from onelayer.problems.files import wide as wide_files
 from onelayer.problems.files.table import Table, refuse, refuse_file
 
 #: Bytes of a column that are read ahead, instead of all of a row group.
@@ -33,7 +34,7 @@ def read(path: Path) -> Table:
         places = [f"{path.name}, row {i}" for i in range(len(columns["tokens"]))]
         records = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
         return record_files.from_records(path.name, records, places)
-    if "sequence" in columns:
+    if "sequence" in columns or wide_files.is_wide(list(columns)):
         return row_files.from_columns(path.name, columns, lambda i: f"{path.name}, row {i}")
     raise refuse(
         "a list column tokens, or a column sequence",

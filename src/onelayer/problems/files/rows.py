@@ -6,12 +6,14 @@ import csv
 import re
 from collections.abc import Iterator
 from io import StringIO
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from onelayer.problems.answers import Scope
+from onelayer.problems.files import wide
 from onelayer.problems.files.table import Array, Table, Where, build, named, refuse, text_lines, typed
 
 COLUMNS = "sequence, position (optional), token or x0, x1, ..., and answer or sequence_answer (or answer0, ...)"
@@ -19,14 +21,24 @@ COLUMNS = "sequence, position (optional), token or x0, x1, ..., and answer or se
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 NUMBER = re.compile(r"[+-]?(?=\.?[0-9])(0|[1-9][0-9]*)?(\.[0-9]*)?([eE][+-]?[0-9]+)?")
 MISSING = {"nan", "na", "n/a", "null", "none", "inf", "-inf"}
+#: Names that pandas gives to the column of its index.
+INDEX = ("", "Unnamed: 0")
 LONG = re.compile(r"[+-]?[0-9]{16,}")
 Columns = dict[str, list[Any]]
 Role = tuple[str, list[str]]  # a prefix, and the columns that have it: ("x", ["x0", "x1"])
 
 
 def read(path: Path) -> Table:
-    """A CSV file with a header; a column of whole numbers, or of numbers, is read as such, any other as words."""
-    reader = csv.reader(text_lines(path), strict=True)
+    """A CSV file with a header; a column of whole numbers, or of numbers, is read as such, any other as words.
+
+    A .tsv file has tabs between its values. Others have commas, or semicolons or tabs if the header has no comma;
+    with semicolons, 0,5 is a number. A first column without a name that counts the rows, as pandas writes it, is
+    left out.
+    """
+    texts = text_lines(path)
+    first = next(texts, "")
+    delimiter = "\t" if ".tsv" in path.suffixes else _delimiter(first)
+    reader = csv.reader(chain([first], texts), strict=True, delimiter=delimiter)
     rows, numbers = [], []
     try:
         for row in reader:
@@ -35,21 +47,35 @@ def read(path: Path) -> Table:
                 numbers.append(reader.line_num)
     except csv.Error as error:
         raise refuse(
-            "comma-separated values", f"{path.name}, line {reader.line_num}: {error}", "Correct the quotes."
+            f"values separated by {delimiter!r}",
+            f"{path.name}, line {reader.line_num}: {error}",
+            "Correct the quotes.",
         ) from None
     if not rows:
         raise refuse("a header and at least one row", f"{path.name} is empty", "Give some data.")
     header, rows, numbers = rows[0], rows[1:], numbers[1:]
+    if header[0] in INDEX and all(row[0] == str(i) for i, row in enumerate(rows)):
+        header, rows = header[1:], [row[1:] for row in rows]
     for row, number in zip(rows, numbers, strict=True):
         _check_row(path.name, header, row, number)
     columns = {name: [row[c] for row in rows] for c, name in enumerate(header)}
     if len(columns) < len(header):
         raise refuse("columns of different names", f"{path.name} has {', '.join(header)}", "Rename one of them.")
-    typed_columns = {name: _cells(name, texts) for name, texts in columns.items()}
+    comma = delimiter == ";"
+    typed_columns: Columns = {}
+    for group in wide.groups(header) if wide.is_wide(header) else [[name] for name in header]:
+        cells = [[text for text in columns[name] if text] for name in group]
+        together = iter(_cells(group[0], [text for texts in cells for text in texts], comma))
+        typed_columns |= {name: [next(together) if text else "" for text in columns[name]] for name in group}
     return from_columns(path.name, typed_columns, lambda i: f"{path.name}, line {numbers[i]}")
 
 
-def lines(table: Table) -> Iterator[str]:
+def _delimiter(header: str) -> str:
+    """What separates the names of a header."""
+    return next((d for d in ",;\t" if len(next(csv.reader([header], delimiter=d), [])) > 1), ",")
+
+
+def lines(table: Table, delimiter: str = ",") -> Iterator[str]:
     """The table as CSV, which has no types: words that look like numbers will be read as numbers."""
     X, Y = table.X, table.Y
     kind = "answer" if table.scope == "token" else "sequence_answer"
@@ -57,18 +83,20 @@ def lines(table: Table) -> Iterator[str]:
     if Y is not None:
         vectors = Y.ndim == (3 if table.scope == "token" else 2)
         header += [f"{kind}{c}" for c in range(Y.shape[-1])] if vectors else [kind]
-    yield _line(header)
+    yield _line(header, delimiter)
     for i, record in enumerate(table.records()):
         for k, token in enumerate(record["tokens"]):
             row = [record.get("sequence", i), k, *(token if isinstance(token, list) else [token])]
             if Y is not None:
                 answer = record["answers"][k] if table.scope == "token" else record["answer"]
                 row += answer if isinstance(answer, list) else [answer]
-            yield _line(row)
+            yield _line(row, delimiter)
 
 
 def from_columns(file: str, columns: Columns, where: Where) -> Table:
     """Rows of one sequence need not be adjacent; they keep their order, or take that of ``position``."""
+    if wide.is_wide(list(columns)):
+        return wide.from_columns(file, columns, where)
     if "sequence" in columns and not columns["sequence"]:
         raise refuse("at least one row", f"{file} has a header only", "Give some data.")
     token, answer = roles(file, list(columns))
@@ -90,7 +118,10 @@ def from_columns(file: str, columns: Columns, where: Where) -> Table:
 def roles(file: str, columns: list[str]) -> tuple[Role, Role | None]:
     """Which columns hold the tokens, and which the answers, if any do."""
     if "sequence" not in columns:
-        raise refuse("a column sequence", f"{file} has {', '.join(columns)}", f"Columns are: {COLUMNS}.")
+        remedy = f"A row per token has: {COLUMNS}. A row per sequence has: {wide.COLUMNS}."
+        raise refuse(
+            "a column sequence, or columns token0, token1, ...", f"{file} has {', '.join(columns)}", remedy
+        )
     token = _role(file, columns, ("token", "x"))
     answer = _role(file, columns, ("answer", "sequence_answer"))
     if token is None:
@@ -114,9 +145,11 @@ def _values(columns: Columns, role: Role, rows: Array, what: str, where: Where) 
     return typed(values, what, lambda i: where(int(rows[i])), f"column {prefix}")
 
 
-def _line(row: list[Any]) -> str:
+def _line(row: list[Any], delimiter: str) -> str:
     out = StringIO()
-    csv.writer(out, lineterminator="\r\n").writerow(row)  # so that a lone \r or \n in a word is quoted
+    csv.writer(out, delimiter=delimiter, lineterminator="\r\n").writerow(
+        row
+    )  # so that a lone \r or \n in a word is quoted
     return out.getvalue()[:-2] + "\n"
 
 
@@ -127,20 +160,26 @@ def _check_row(file: str, header: list[str], row: list[str], number: int) -> Non
             f"{file}, line {number} has {len(row)}",
             "Complete it, and quote values that contain commas.",
         )
-    if "" in row:
+    empty = [name for name, text in zip(header, row, strict=True) if not text]
+    if wide.is_wide(header):
+        empty = [name for name in empty if not wide.may_be_empty(name)]
+    if empty:
         raise refuse(
             "a value in every column",
-            f"{file}, line {number} has none in {header[row.index('')]}",
+            f"{file}, line {number} has none in {empty[0]}",
             "Fill it in, or drop the sequence.",
         )
 
 
-def _cells(name: str, texts: list[str]) -> list[Any]:
-    """Whole numbers if all are, numbers if all are, else words.
+def _cells(name: str, texts: list[str], comma: bool) -> list[Any]:
+    """Whole numbers if all are, numbers if all are, else words; ``comma`` says that 0,5 is a number.
 
     Names of sequences are always words; where numbers are needed, what is none is left for a message.
     """
     plain = [text.strip() for text in texts]
+    if comma and not any("." in text for text in plain):
+        points = [text.replace(",", ".") for text in plain]
+        plain = points if all(_is_float(text) for text in points) else plain
     if name == "sequence":
         return texts
     if name == "position":

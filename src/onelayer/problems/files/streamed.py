@@ -14,6 +14,7 @@ import numpy as np
 from onelayer.problems.answers import Scope
 from onelayer.problems.blocks import mapped_like
 from onelayer.problems.files import rows as row_files
+from onelayer.problems.files import wide
 from onelayer.problems.files.table import Array, Table, build, named, refuse, typed
 
 #: Files whose columns take fewer bytes than this are read at once; others in batches of about so many.
@@ -31,7 +32,7 @@ def read(file: str, source: Any, arrow: Any) -> Table | None:
         fits = depth in (1, 2) and types.keys() <= FIELDS and not types.keys() >= {"answers", "answer"}
         fits = fits and _leaf(types.get("answers", types["tokens"]), arrow)[0] in (1, 2)
         return _of_sequences(file, source, arrow, types) if fits and arrow.types.is_floating(leaf) else None
-    if "sequence" not in types:
+    if "sequence" not in types or wide.is_wide(list(types)):
         return None
     token, answer = row_files.roles(file, list(types))
     fits = all(arrow.types.is_floating(types[name]) for name in token[1])

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from gzip import BadGzipFile, GzipFile
 from pathlib import Path
 from typing import Any
 
@@ -66,9 +69,10 @@ def refuse_file(needs: str, found: str, remedy: str) -> FileError:
 
 
 def text_lines(path: Path) -> Iterator[str]:
-    """Lines of UTF-8 text, with or without a byte order mark."""
-    with path.open("rb") as stream:
-        for number, line in enumerate(stream, 1):
+    """Lines of UTF-8 text, with or without a byte order mark; those of a .gz file as they were before."""
+    compressed = path.suffix.lower() == ".gz"
+    with path.open("rb") as raw, GzipFile(fileobj=raw) if compressed else nullcontext(raw) as stream:
+        for number, line in enumerate(_unpacked(path, stream), 1):
             try:
                 yield line.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError as error:
@@ -77,6 +81,15 @@ def text_lines(path: Path) -> Iterator[str]:
                     f"{path.name}, line {number} is not: {error.reason} at byte {error.start}",
                     "Save the file as UTF-8.",
                 ) from None
+
+
+def _unpacked(path: Path, stream: Iterable[bytes]) -> Iterator[bytes]:
+    try:
+        yield from stream
+    except (BadGzipFile, EOFError, zlib.error) as error:
+        raise refuse_file(
+            "a whole .gz file", f"{path.name} cannot be read ({error})", "Compress it again."
+        ) from None
 
 
 def build(
