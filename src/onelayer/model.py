@@ -163,8 +163,11 @@ class Model(EqualByContent):
         """A matplotlib figure: the gaps between answers and the readout, or a function, its model and the error."""
         return pictures.figure_of(self)
 
-    def save(self, path: str | os.PathLike[str], *, overwrite: bool = True) -> Path:
-        """Write everything to a folder, which always holds the old model, the new one, or nothing at all."""
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write everything to a folder, which always holds the old model, the new one, or nothing at all.
+
+        Another model that is there is lost only if ``overwrite`` says so; to save the very same again is no loss.
+        """
         return bundle.write(path, self, overwrite=overwrite)
 
     # What some interfaces bring --------------------------------------------------------------------------------
@@ -253,7 +256,7 @@ def save(
     data: tuple[Any, ...] | None = None,
     certificate: Certificate | None = None,
     tolerance: float | None = None,
-    overwrite: bool = True,
+    overwrite: bool = False,
 ) -> Path:
     """Write a model to a folder; with data (X, Y) or (X, Y, lengths), certified first."""
     if data is not None:

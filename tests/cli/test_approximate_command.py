@@ -142,7 +142,7 @@ def test_targets_are_listed() -> None:
     said = run("targets").stdout
     assert all(name in said for name in names())
     assert "A formula will do as well" in said
-    listed = json.loads(run("targets", "--json").stdout)
+    listed = json.loads(run("targets", "--json").stdout)["targets"]
     assert {entry["name"] for entry in listed} == set(names())
     assert {entry["kind"] for entry in listed} == {"equivariant", "invariant", "ordered"}
 
@@ -151,27 +151,27 @@ WELL = ("--n", "2", "--tolerance", "0.1")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "code", "words"),
     [
-        (("medain", *WELL), "Did you mean 'median'?"),
-        (("x - meen(y)", *WELL), "functions that it knows"),
-        (("softmax", "--n", "9", "--tolerance", "1e-3"), "a tolerance that this machine can reach"),
-        (("sort", *WELL, "--low", "1", "--high", "0"), "a box with low < high"),
-        (("sort", "--n", "2", "--tolerance", "0"), "a tolerance above 0"),
-        (("sort", *WELL, "--plot", "p.pdf"), "a picture name ending in .png or .svg"),
-        (("sort", *WELL, "--plot", "nowhere/p.png"), "a folder that exists"),
-        (("sort", *WELL, "--out", "."), "exists"),
-        (("sort", "--n", "0", "--tolerance", "0.1"), "--n"),
-        (("sort", "--n", "2"), "--tolerance"),
-        (("sort", *WELL, "--construction", "magic"), "'quantise', 'published'"),
-        (("sort", *WELL, "--dtype", "float16"), "float16"),
-        (("reversal", *WELL, "--construction", "continuous"), "order"),
+        (("medain", *WELL), 64, "Did you mean 'median'?"),
+        (("x - meen(y)", *WELL), 64, "functions that it knows"),
+        (("softmax", "--n", "9", "--tolerance", "1e-3"), 1, "a tolerance that this machine can reach"),
+        (("sort", *WELL, "--low", "1", "--high", "0"), 64, "a box with low < high"),
+        (("sort", "--n", "2", "--tolerance", "0"), 64, "a tolerance above 0"),
+        (("sort", *WELL, "--plot", "p.pdf"), 64, "a picture name ending in .png or .svg"),
+        (("sort", *WELL, "--plot", "nowhere/p.png"), 66, "a folder that exists"),
+        (("sort", *WELL, "--out", "."), 66, "exists"),
+        (("sort", "--n", "0", "--tolerance", "0.1"), 64, "--n"),
+        (("sort", "--n", "2"), 64, "--tolerance"),
+        (("sort", *WELL, "--construction", "magic"), 64, "'quantise', 'published'"),
+        (("sort", *WELL, "--dtype", "float16"), 64, "float16"),
+        (("reversal", *WELL, "--construction", "continuous"), 1, "order"),
     ],
 )
-def test_mistakes_are_answered_in_a_line(tmp_path, arguments, words) -> None:
+def test_mistakes_are_answered_in_a_line(tmp_path, arguments, code, words) -> None:
     command = [sys.executable, "-c", "from onelayer.cli import main; main()", "approximate", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env={"COLUMNS": "200", "PATH": ""})
-    assert done.returncode == 2
+    assert done.returncode == code
     assert words in done.stderr
     assert "Traceback" not in done.stderr
     assert not done.stdout
@@ -180,7 +180,7 @@ def test_mistakes_are_answered_in_a_line(tmp_path, arguments, words) -> None:
 
 def test_a_bundle_is_not_overwritten_by_accident(bundles) -> None:
     folder, _ = bundles
-    assert "exists already" in run("approximate", *MEDIAN, "--out", folder / "median", ok=2).stderr
+    assert "exists already" in run("approximate", *MEDIAN, "--out", folder / "median", ok=66).stderr
     run("approximate", *MEDIAN, "--out", folder / "median", "--overwrite")
 
 

@@ -66,16 +66,16 @@ def test_what_does_not_survive_is_named_and_the_exit_code_is_1(folder) -> None:
 
 
 def test_mistakes_are_answered_in_a_line(folder, tmp_path) -> None:
-    assert "'float16', 'bfloat16'" in run(folder / "facts", folder / "facts.jsonl", "--dtype", "int8", ok=2).stderr
-    assert "--dtype" in run(folder / "facts", folder / "facts.jsonl", ok=2).stderr
+    assert "'float16', 'bfloat16'" in run(folder / "facts", folder / "facts.jsonl", "--dtype", "int8", ok=64).stderr
+    assert "--dtype" in run(folder / "facts", folder / "facts.jsonl", ok=64).stderr
     stranger = tmp_path / "stranger.jsonl"
     stranger.write_text('{"tokens": ["boat"], "answers": ["water"]}\n')
-    said = run(folder / "facts", stranger, "--dtype", "float16", ok=2).stderr
+    said = run(folder / "facts", stranger, "--dtype", "float16", ok=65).stderr
     assert "in stranger.jsonl, sequence 0, token 0 is 'boat'" in said
     rng = np.random.default_rng(0)
     np.savez(tmp_path / "d.npz", X=rng.standard_normal((60, 6, 4)), Y=rng.integers(0, 100, (60, 6)))
     table = read_table(tmp_path / "d.npz")
     save(tmp_path / "large", stored(table.X, table.Y))
-    said = run(tmp_path / "large", tmp_path / "d.npz", "--dtype", "float16", ok=2).stderr
+    said = run(tmp_path / "large", tmp_path / "d.npz", "--dtype", "float16", ok=1).stderr
     assert "needs weights of magnitude at most 65504, the largest number of float16; the tensor " in said
     assert "Use --dtype bfloat16" in said

@@ -217,7 +217,7 @@ def test_exports_give_the_same_probabilities(tmp_path) -> None:
 
 def test_saved_and_read_again(tmp_path) -> None:
     for m in (model(32), pairs()):
-        m.save(tmp_path / "model")
+        m.save(tmp_path / "model", overwrite=True)
         again = load(tmp_path / "model")
         assert again == m
         assert again.interface.tokens == m.interface.tokens

@@ -201,7 +201,7 @@ def test_names_that_do_not_fit_the_weights_are_refused(tmp_path) -> None:
         (built("classes"), "pieces", [""]),
         (text, "pieces", [*(f"{i:02x}" for i in range(255, -1, -1)), ""]),
     ):
-        folder = save(tmp_path / "m", model)
+        folder = save(tmp_path / "m", model, overwrite=True)
         named = json.dumps(json.loads((folder / "names.json").read_text()) | {field: value}).encode()
         (folder / "names.json").write_bytes(named)
         description = json.loads((folder / "model.json").read_text())
@@ -212,10 +212,16 @@ def test_names_that_do_not_fit_the_weights_are_refused(tmp_path) -> None:
 
 
 def test_overwriting_is_a_choice(bundle, tmp_path) -> None:
-    model = load(bundle)
-    save(bundle, model)
-    with pytest.raises(FileError, match="exists already"):
-        save(bundle, model, overwrite=False)
+    """For `save`, `Model.save` and the command line alike; what is there already may be saved again."""
+    model, other = load(bundle), memorize(X[:, :, 0], X[:, :, 0], certify=False)
+    before = {path.name: path.stat().st_mtime_ns for path in bundle.iterdir()}
+    assert save(bundle, model) == bundle
+    assert {path.name: path.stat().st_mtime_ns for path in bundle.iterdir()} == before
+    for refused in (lambda: save(bundle, other), lambda: other.save(bundle)):
+        with pytest.raises(FileError, match=r"exists already\. Choose another folder, or pass overwrite=True\."):
+            refused()
+    assert load(bundle) == model
+    assert load(other.save(bundle, overwrite=True)) == other
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("precious")
     with pytest.raises(FileError, match="not a onelayer bundle"):
@@ -243,7 +249,7 @@ def test_a_process_killed_while_saving_leaves_the_old_bundle_or_none(tmp_path) -
         print("saved", flush=True)
         while True:
             for model in models:
-                save(sys.argv[1], model)
+                save(sys.argv[1], model, overwrite=True)
     """)
     for delay in (0.05, 0.11, 0.17):
         path = tmp_path / f"m{delay}"

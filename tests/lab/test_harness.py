@@ -201,10 +201,10 @@ def test_what_cannot_be_is_said(tmp_path) -> None:
         report.sections(tmp_path, "full")
     with pytest.raises(OptionError, match="at least one seed"):
         lab.run("softmax-and-boltzmann", seeds=0, results=tmp_path)
-    for arguments in (["run", "nothing"], ["report", "--results", str(tmp_path)]):
+    for code, arguments in ((64, ["run", "nothing"]), (66, ["report", "--results", str(tmp_path)])):
         command = [sys.executable, "-c", "from onelayer.cli import main; main()", "lab", *arguments]
         done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
-        assert done.returncode == 2
+        assert done.returncode == code
         assert "[lab] needs" in done.stderr
         assert "Traceback" not in done.stderr
     assert list(tmp_path.iterdir()) == []

@@ -31,7 +31,7 @@ def counted(*arguments, **options):
         os.kill(os.getpid(), signal.SIGKILL)
     return plain(*arguments, **options)
 setattr(owner, function, counted)
-model.save(target)
+model.save(target, overwrite=True)
 """
 
 
@@ -68,7 +68,7 @@ def test_the_next_save_clears_up(folder: Path, moment: str) -> None:
     assert len(left(folder)) > stays  # a hidden folder
     if stays:
         assert load(folder / "m") == made(OLD).model
-    made(NEW).model.save(folder / "m")
+    made(NEW).model.save(folder / "m", overwrite=True)
     assert left(folder) == {"m"}
     assert load(folder / "m") == made(NEW).model
 
@@ -87,7 +87,7 @@ def test_a_bundle_that_was_set_aside_is_put_back(folder: Path) -> None:
     killed(folder, "Path.rename", 2)
     assert not (folder / "m").exists()
     with pytest.raises(ValueError, match="exists already"):
-        made(NEW).model.save(folder / "m", overwrite=False)
+        made(NEW).model.save(folder / "m")
     assert load(folder / "m") == made(OLD).model
     assert left(folder) == {"m"}
 
@@ -98,7 +98,7 @@ def test_a_killed_clean_up_is_cleaned_up(folder: Path) -> None:
     killed(folder, "shutil.rmtree", 1)
     assert load(folder / "m") == made(NEW).model
     assert len(left(folder)) == 2
-    made(OLD).model.save(folder / "m")
+    made(OLD).model.save(folder / "m", overwrite=True)
     assert left(folder) == {"m"}
     assert load(folder / "m") == made(OLD).model
 

@@ -152,7 +152,7 @@ def test_a_certificate_that_does_not_fit_its_weights_is_refused_not_dropped(tmp_
     for name in ("classes in float32", "classes in float64"):
         made(name).model.save(tmp_path / name)
     for part in ("certificate.json", "data.safetensors"):
-        folder = made("classes in float32").model.save(tmp_path / "m")
+        folder = made("classes in float32").model.save(tmp_path / "m", overwrite=True)
         (folder / part).write_bytes((tmp_path / "classes in float64" / part).read_bytes())
         with pytest.raises(FileError, match="is not the file that was certified"):
             load(folder)

@@ -17,4 +17,4 @@ def main() -> None:
         run()
     except KeyboardInterrupt:
         sys.stderr.write("interrupted; nothing was written\n")
-        sys.exit(130)
+        sys.exit(130)  # as in exit_codes, which may not have been imported yet

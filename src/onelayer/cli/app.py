@@ -13,7 +13,7 @@ import typer
 
 from onelayer import __version__
 from onelayer.certificates.explain import explain as explain_folder
-from onelayer.cli import approximation, casting, certificates, lab, pictures, race, text, theorem_table
+from onelayer.cli import approximation, casting, certificates, exit_codes, lab, pictures, race, text, theorem_table
 from onelayer.cli.console import (
     AsJson,
     Data,
@@ -28,13 +28,16 @@ from onelayer.cli.console import (
     Seed,
     about,
     err,
+    give_up_output,
     in_options,
     options_for,
     out,
     print_json,
     progress,
     say,
+    written_out,
 )
+from onelayer.cli.exit_codes import ExitCode, of_error
 from onelayer.compile.memorize import memorize as memorize_data
 from onelayer.compile.planning import plan as plan_data
 from onelayer.errors import DataError, FileError, MissingExtraError, OnelayerError, visible
@@ -49,6 +52,7 @@ app = typer.Typer(
     help="Compile data, or a function, into the weights of a Transformer with one attention layer. No training.",
     no_args_is_help=True,
     add_completion=False,
+    epilog=exit_codes.TABLE,
     pretty_exceptions_enable=False,
 )
 
@@ -103,7 +107,7 @@ def memorize(
             say(in_options(unproved))
     if not measured.perfect:
         err.print(f"the first wrong answer: {measured.first_wrong}", markup=False)
-        raise typer.Exit(1)
+        raise typer.Exit(ExitCode.NO)
 
 
 @app.command()
@@ -139,14 +143,15 @@ def predict(
             say(f"{measured.right:,} of {measured.total:,} answers as in {data}")
         if not measured.perfect:
             err.print(f"the first that is not: {measured.first_wrong}", markup=False)
-            raise typer.Exit(1)
+            raise typer.Exit(ExitCode.NO)
     elif out_file is not None:
         written = {"written": str(out_file), "sequences": len(table.X)}
         print_json(written) if as_json else say(f"{len(table.X):,} sequences answered, written to {out_file}")
     elif as_json:
         print_json({"sequences": list(answered(table, answers, memory.form.scope).records())})
     else:
-        write_answers(None, table, answers, memory.form.scope)
+        with written_out():
+            write_answers(None, table, answers, memory.form.scope)
 
 
 @app.command()
@@ -206,7 +211,7 @@ def plan(
     else:
         say(in_options(str(result)))
     if not result.possible:
-        raise typer.Exit(1)
+        raise typer.Exit(ExitCode.NO)
 
 
 @app.command()
@@ -223,20 +228,25 @@ def theorem(data: Data, seed: Seed = 0, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def demo() -> None:
+def demo(as_json: AsJson = False) -> None:
     """Compile a small table in which the same word answers differently in different company, and verify it."""
     table = read_table(example("company"))
     model = memorize_data(table.X, table.Y, lengths=table.lengths, certify=True)
-    pictures.demo(out, table, model)
     measured = recall_answers(model, table.X, table.Y, table.lengths)
-    say(f"\n{measured} (measured). What an independent checker proves:\n")
     with tempfile.TemporaryDirectory() as folder:
         path = model.save(Path(folder) / "model")
-        say(explain_folder(path).split("Assumed:")[0].split("\n\n")[1].rstrip())
+        words = explain_folder(path).split("Assumed:")[0].split("\n\n")[1].rstrip()
         checker = subprocess.run(
             [sys.executable, "-I", "-m", "onelayer_checker", path], capture_output=True, text=True
         )
-    say(f"\n$ python -m onelayer_checker model\n{checker.stdout.rstrip()}")
+    if as_json:
+        lines = checker.stdout.splitlines()
+        said = {"right": measured.right, "answers": measured.total, "claimed": words, "checker": lines}
+        print_json({**said, "result": lines[-1], "ledger": model.ledger.to_json()})
+    else:
+        pictures.demo(out, table, model)
+        say(f"\n{measured} (measured). What an independent checker proves:\n\n{words}")
+        say(f"\n$ python -m onelayer_checker model\n{checker.stdout.rstrip()}")
     raise typer.Exit(checker.returncode)
 
 
@@ -257,16 +267,27 @@ def answers_of(table: Table) -> Any:
 
 def run() -> None:
     """What a person can mend is said in a line, without a traceback."""
+    # typer's own 2 would be UNKNOWN. The class has no public name: it is the base of one that has.
+    setattr(typer.BadParameter.__base__, "exit_code", ExitCode.OPTION)  # noqa: B010
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()  # what cannot be written is said in a line too
+    except BrokenPipeError:
+        give_up_output()
+        sys.exit(ExitCode.BROKEN_PIPE)
     except (OnelayerError, MissingExtraError, OSError) as error:
+        if isinstance(error, OSError):
+            give_up_output()
+        said = FileError.of(error) if isinstance(error, OSError) else error
         err.print(
-            f"error: {visible(in_options(str(error)))}", style="red", highlight=False, markup=False, soft_wrap=True
+            f"error: {visible(in_options(str(said)))}", style="red", highlight=False, markup=False, soft_wrap=True
         )
-        sys.exit(2)
+        sys.exit(of_error(error))
     except MemoryError as error:
         err.print(f"error: out of memory ({error}). Use fewer sequences, or a smaller --rank.", markup=False)
-        sys.exit(2)
+        sys.exit(ExitCode.MEMORY)
     except Exception:  # a bug; Python's own exit code, 1, would be NOT VERIFIED or another answer of a command
         sys.stderr.write(visible(traceback.format_exc()))
-        sys.exit(70)
+        sys.exit(ExitCode.BUG)

@@ -11,6 +11,7 @@ import typer
 
 from onelayer.cli import approximation_table
 from onelayer.cli.console import AsJson, Overwrite, err, out, print_json, progress, say
+from onelayer.cli.exit_codes import ExitCode
 from onelayer.cli.pictures import check_picture
 from onelayer.compile.approximate import Construction
 from onelayer.compile.approximate import approximate as approximate_function
@@ -84,7 +85,7 @@ def approximate(
         err.print(f"picture written to {plot}", markup=False, highlight=False)
     if not model.error_bound <= tolerance:
         err.print("no bound within the tolerance was proved", highlight=False)
-        raise typer.Exit(1)
+        raise typer.Exit(ExitCode.NO)
 
 
 def measured_with(model: Model, samples: int, seed: int) -> Model:
@@ -135,7 +136,7 @@ def targets(as_json: AsJson = False) -> None:
     """The functions that have a name; any other can be written as a formula."""
     if as_json:
         kept = ("name", "kind", "per", "says", "least", "parameter")
-        print_json([{key: getattr(named, key) for key in kept} for named in ZOO.values()])
+        print_json({"targets": [{key: getattr(named, key) for key in kept} for named in ZOO.values()]})
         return
     approximation_table.zoo(out)
     say(f'\nA formula will do as well, such as "x - mean(y)" or "x1*x2 + sin(x1)". {LANGUAGE}')

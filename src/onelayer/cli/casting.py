@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from onelayer.cli.console import AsJson, Data, Model, about, print_json, progress, say
+from onelayer.cli.exit_codes import ExitCode
 from onelayer.measure.half import Half
 from onelayer.measure.survival import ANSWERS
 from onelayer.measure.survival import cast as cast_model
@@ -39,4 +40,4 @@ def cast(
     else:
         say(str(report))
     if not report.perfect:
-        raise typer.Exit(1)
+        raise typer.Exit(ExitCode.NO)

@@ -15,25 +15,30 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from onelayer.cli.exit_codes import ExitCode
 from onelayer.errors import OnelayerError, visible
 from onelayer.problems.tables import Table, like_answers
 from onelayer.search.problem import Mapping, Options, Readout
 
-#: Exit code of a command whose reader went away, as a shell would give it; 1 would be the answer of some commands.
-BROKEN_PIPE = 141
+
+def give_up_output() -> None:
+    """What could not be written is given up, or it would be tried again at exit, with another code."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 class Screen(Console):
     def on_broken_pipe(self) -> NoReturn:
-        """What could not be written is given up, or it would be tried again at exit, with another code."""
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        raise SystemExit(BROKEN_PIPE)
+        give_up_output()
+        raise SystemExit(ExitCode.BROKEN_PIPE)
 
 
 out, err = Screen(), Screen(stderr=True)
 
 Data = Annotated[
-    Path, typer.Argument(help="Sequences and answers: .jsonl, .csv, .npz or .parquet.", show_default=False)
+    Path,
+    typer.Argument(
+        help="Sequences and answers: .jsonl, .csv, .tsv or .conll (also .gz), .npz or .parquet.", show_default=False
+    ),
 ]
 Model = Annotated[Path, typer.Argument(help="A folder that `onelayer` wrote with --out.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of a table.")]
@@ -95,6 +100,7 @@ def in_options(message: str) -> str:
     message = re.sub(r'\b(mapping|readout|dtype|scope|tokenizer|construction)="(\w+)"', r"--\1 \2", message)
     return (
         message.replace("positions=True", "--positions")
+        .replace("overwrite=True", "--overwrite")
         .replace("certify=True", "--certificate")
         .replace("default=,", "--default,")
         .replace("`save` wrote", "`onelayer memorize` wrote")
@@ -108,8 +114,15 @@ def say(text: str) -> None:
 
 
 def print_json(value: Any) -> None:
-    try:
+    with written_out():
         sys.stdout.write(json.dumps(value, allow_nan=False) + "\n")
+
+
+@contextmanager
+def written_out() -> Iterator[None]:
+    """What is written to standard output is there when this ends, or its reader went away."""
+    try:
+        yield
         sys.stdout.flush()
     except BrokenPipeError:
         out.on_broken_pipe()
@@ -125,4 +138,4 @@ def progress() -> Iterator[Any]:
             yield lambda text: bar.update(task, description=text)
     except KeyboardInterrupt:
         err.print("interrupted; nothing was written")
-        raise typer.Exit(130) from None
+        raise typer.Exit(ExitCode.INTERRUPTED) from None

@@ -27,8 +27,13 @@ def _preset(full: bool) -> Preset:
 
 
 @app.command("list")
-def list_() -> None:
+def list_(as_json: AsJson = False) -> None:
     """Every experiment and its question."""
+    if as_json:
+        found = {name: find(name) for name in names()}
+        listed = [{"name": name, "question": e.QUESTION, "needs": [*e.EXTRAS]} for name, e in found.items()]
+        print_json({"experiments": listed})
+        return
     table = Table(box=None, header_style="bold")
     for column in ("name", "question", "needs"):
         table.add_column(column)
@@ -85,9 +90,14 @@ def report(
     page: Annotated[Path, typer.Option("--out", help="The page to write; Markdown is written beside it.")] = Path(
         "lab-report.html"
     ),
+    as_json: AsJson = False,
 ) -> None:
     """Write one self-contained HTML page, and Markdown, of all results."""
     found = pages.sections(results, _preset(full))
     page.write_text(pages.as_html(found), encoding="utf-8")
     page.with_suffix(".md").write_text(pages.as_markdown(found), encoding="utf-8")
+    if as_json:
+        answers = {section.name: section.verdict.answer for section in found}
+        print_json({"written": [str(page), str(page.with_suffix(".md"))], "answers": answers})
+        return
     out.print(f"{len(found)} experiments on {page} and {page.with_suffix('.md')}")

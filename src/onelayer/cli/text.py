@@ -10,7 +10,8 @@ from typing import Annotated, Literal
 import typer
 
 from onelayer.cli import pictures
-from onelayer.cli.console import AsJson, Overwrite, Seed, about, err, out, print_json, progress, say
+from onelayer.cli.console import AsJson, Overwrite, Seed, about, err, out, print_json, progress, say, written_out
+from onelayer.cli.exit_codes import ExitCode
 from onelayer.compile.text import CONTEXT, python_reference
 from onelayer.compile.text import memorize_text as memorize
 from onelayer.errors import OptionError
@@ -77,7 +78,7 @@ def memorize_text(
             say(f"Not certified: {model.ledger.meaning('certified')}")
     if not measured.perfect:
         err.print(f"the first wrong answer: {measured.first_wrong}", markup=False)
-        raise typer.Exit(1)
+        raise typer.Exit(ExitCode.NO)
 
 
 def recite(
@@ -89,6 +90,7 @@ def recite(
     length: Annotated[int, typer.Option(min=0, help="Tokens to recite.")] = 500,
     sample: Annotated[bool, typer.Option("--sample", help="Draw each token; else the likeliest is taken.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same draws.")] = 0,
+    as_json: AsJson = False,
 ) -> None:
     """Have a model of a text go on from a prompt: a passage of the text, at least as long as the context."""
     if (prompt is None) == (prompt_file is None):
@@ -108,10 +110,15 @@ def recite(
             highlight=False,
             soft_wrap=True,
         )
-    for i, piece in enumerate(pieces):
-        sys.stdout.buffer.write(piece)
-        if i % FLUSH == 0:
-            sys.stdout.buffer.flush()
-    if sys.stdout.isatty():
-        sys.stdout.buffer.write(b"\n")
-    sys.stdout.buffer.flush()
+    if as_json:
+        written = b"".join(pieces)
+        text = written.decode(errors="backslashreplace")
+        print_json({"text": text, "hex": written.hex(), "tokens": length, "prompt_tokens": len(ids)})
+        return
+    with written_out():
+        for i, piece in enumerate(pieces):
+            sys.stdout.buffer.write(piece)
+            if i % FLUSH == 0:
+                sys.stdout.buffer.flush()
+        if sys.stdout.isatty():
+            sys.stdout.buffer.write(b"\n")

@@ -24,7 +24,7 @@ from onelayer.certificates.certificate import Certificate
 from onelayer.certificates.folder import CERTIFICATE, DATA, read_files
 from onelayer.certificates.names import FILE as NAMES
 from onelayer.certificates.names import Names, names_of
-from onelayer.errors import FileError, OptionError
+from onelayer.errors import FileError, OptionError, files_in_words
 from onelayer.export.former import FIRST, FORMER, former_interface, former_names
 from onelayer.interfaces import Answers, interface_from_json
 from onelayer.ledger import Ledger
@@ -71,8 +71,27 @@ def files(model: Model) -> dict[str, bytes]:
 
 def write(path: str | os.PathLike[str], model: Model, *, overwrite: bool) -> Path:
     """Write a bundle. Whatever happens, the folder holds the old bundle, the new one, or nothing at all."""
-    target = check_target(path, overwrite=overwrite)
     content = files(model)
+    target = Path(path)
+    _clear_up(target)
+    if _holds(target, content):
+        return target
+    check_target(path, overwrite=overwrite)
+    with files_in_words(target):
+        _write_folder(target, content)
+    return target
+
+
+def _holds(target: Path, content: dict[str, bytes]) -> bool:
+    """Whether the folder holds these very files, and no others."""
+    try:
+        same = {path.name for path in target.iterdir()} == set(content)
+        return same and all((target / name).read_bytes() == part for name, part in content.items())
+    except OSError:
+        return False
+
+
+def _write_folder(target: Path, content: dict[str, bytes]) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     building = Path(tempfile.mkdtemp(prefix=_hidden(target), dir=target.parent))
     try:
@@ -83,7 +102,6 @@ def write(path: str | os.PathLike[str], model: Model, *, overwrite: bool) -> Pat
     except BaseException:
         shutil.rmtree(building, ignore_errors=True)
         raise
-    return target
 
 
 def _hidden(target: Path) -> str:
@@ -121,7 +139,7 @@ def check_target(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
     if target.exists() and not (target / DESCRIPTION).is_file():
         raise _unfit(target, "it exists and is not a onelayer bundle", "Choose another folder.")
     if target.exists() and not overwrite:
-        raise _unfit(target, "it exists already", "Choose another folder, or allow overwriting.")
+        raise _unfit(target, "it exists already", "Choose another folder, or pass overwrite=True.")
     parent = next(folder for folder in target.absolute().parents if folder.exists())
     if not (parent.is_dir() and os.access(parent, os.W_OK)):
         raise _unfit(target, f"{parent} is not a folder that can be written to", "Choose another folder.")
@@ -164,6 +182,8 @@ def _content(folder: Path, name: str) -> bytes:
         return (folder / name).read_bytes()
     except (FileNotFoundError, NotADirectoryError) as error:
         raise _refused(folder, f"there is no {error.filename}", "Give the folder that `save` wrote.") from None
+    except OSError as error:
+        raise FileError.of(error, folder) from error
 
 
 def _digest_of(description: dict[str, Any]) -> str:
