@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from onelayer.compile.memorize import memorize
 from onelayer.errors import MissingExtraError, OptionError
-from onelayer.problems.answers import Scope
 from onelayer.problems.files.table import refuse
+from onelayer.problems.scopes import Scope, in_places
 from onelayer.problems.sequences import Sequences, read_sequences
 from onelayer.search.problem import Mapping, Readout
 
@@ -143,7 +143,7 @@ class OneLayerMemorizer(BaseEstimator):  # type: ignore[misc]  # scikit-learn ha
             del self.classes_  # from an earlier fit as a classifier
         self.model_ = memorize(
             sequences.tokens,
-            _places(values, sequences) if scope == "token" else values,
+            in_places(values, sequences.N, sequences.n, sequences.lengths) if scope == "token" else values,
             lengths=sequences.lengths,
             rank=self.rank,
             dtype=self.dtype,
@@ -269,16 +269,6 @@ def _flat(y: Any, sequences: Sequences) -> Array:
                 'Give one answer per token, or use scope="sequence".',
             )
     return np.concatenate([row[:k] for row, k in zip(rows, _lengths(sequences), strict=True)])
-
-
-def _places(values: Array, sequences: Sequences) -> Array:
-    """One row per token back into places [N, n]; padding is zero."""
-    valid = sequences.valid()
-    if valid is None:
-        return values.reshape(sequences.N, sequences.n, *values.shape[1:])
-    places = np.zeros((sequences.N, sequences.n, *values.shape[1:]), values.dtype)
-    places[valid] = values
-    return places
 
 
 def _lengths_from_nan(tokens: Array) -> Array:

@@ -77,7 +77,7 @@ CASES = {
         X,
         np.where(np.arange(12).reshape(4, 3) == 4, np.inf, 1.0),
         {},
-        "[data] needs finite answers; answer",
+        "[data] needs finite answers; that of sequence 1, token 1",
     ),
     "a bare vector": (X[0, 0], Y, {}, "[data] needs X of shape (N, n, d), or (N, n); X has shape (2,)."),
     "answers for other sequences": (X, Y[:3], {}, "[data] needs answers for 4 sequences; Y has shape (3, 3)."),

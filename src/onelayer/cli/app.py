@@ -45,6 +45,8 @@ from onelayer.export.bundle import check_target
 from onelayer.measure.price import compare
 from onelayer.measure.recall import outside_box, recall_answers
 from onelayer.model import load
+from onelayer.problems.answers import Answers, read_answers
+from onelayer.problems.sequences import Sequences, read_sequences
 from onelayer.problems.tables import Table, answered, example, read_table, write_answers
 
 app = typer.Typer(
@@ -84,11 +86,10 @@ def memorize(
         step("reading")
         table = read_table(data)
         options = options_for(table, rank, dtype, mapping, readout, positions, default, seed)
-        model = memorize_data(
-            table.X, answers_of(table), certify=certificate, tolerance=tolerance, on_step=step, **options
-        )
+        given = data_of(table)
+        model = memorize_data(*given, certify=certificate, tolerance=tolerance, on_step=step, **options)
         step("asking for every answer")
-        measured = recall_answers(model, table.X, table.Y, table.lengths)
+        measured = recall_answers(model, *given)
         step("writing")
         model.save(out_dir, overwrite=overwrite)
     claims = [] if model.certificate is None else list(model.certificate.verdicts)
@@ -205,7 +206,7 @@ def plan(
         step("reading")
         table = read_table(data)
         options = options_for(table, rank, dtype, mapping, readout, positions, default, seed)
-        result = plan_data(table.X, answers_of(table), on_step=step, **options)
+        result = plan_data(*data_of(table), on_step=step, **options)
     if as_json:
         print_json(result.to_json())
     else:
@@ -263,6 +264,12 @@ def answers_of(table: Table) -> Any:
     if table.Y is None:
         raise DataError("data", "answers beside the sequences", "there are none", "Add a column of answers.")
     return table.Y
+
+
+def data_of(table: Table) -> tuple[Sequences, Answers]:
+    """What is in the file, read once for all that follows."""
+    sequences = read_sequences(table.X, table.lengths)
+    return sequences, read_answers(answers_of(table), sequences, table.scope)
 
 
 def run() -> None:

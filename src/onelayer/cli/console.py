@@ -70,7 +70,6 @@ def options_for(
 ) -> Options:
     """The options of `memorize` and `plan` as the library takes them."""
     options = Options(
-        lengths=table.lengths,
         rank=rank,
         dtype=None if dtype == "auto" else dtype,
         mapping=mapping,

@@ -24,7 +24,7 @@ from onelayer.ledger import Constant, Ledger
 from onelayer.measure.recall import recall_answers
 from onelayer.model import Model
 from onelayer.network import Transformer
-from onelayer.problems.answers import Scope
+from onelayer.problems.scopes import Scope, at_answers
 from onelayer.readouts import triangular
 from onelayer.search.problem import NO_DEFAULT, Mapping, Options, Problem, Readout, read_problem
 from onelayer.search.routes import Found, Step, in_a_dtype_that_does, is_per_sequence, search
@@ -108,7 +108,7 @@ def _compile(
             model,
             certify,
             lambda: of_answers(model, problem.sequences, problem.answers),
-            lambda: recall_answers(model, X, Y, options["lengths"]).first_wrong,
+            lambda: recall_answers(model, problem.sequences, problem.answers).first_wrong,
             on_step or (lambda _: None),
             tolerance,
         )
@@ -152,8 +152,7 @@ def assemble(problem: Problem, found: Found) -> Model:
 def _triangular_error(problem: Problem, model: Model) -> float:
     """This readout amplifies rounding, so what it really returns is measured on all the data, and judged."""
     outputs = model.outputs(problem.sequences, path="dense")
-    valid = problem.sequences.valid()
-    flat = outputs.reshape(-1, outputs.shape[-1]) if valid is None else outputs[valid]
+    flat = at_answers(outputs, "token", problem.sequences.lengths)
     rows = problem.rows(per_sequence=False)
     error = float(np.abs(flat - rows).max())
     if problem.answers.form.classes is not None and error >= 0.5:

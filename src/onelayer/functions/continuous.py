@@ -24,7 +24,8 @@ from onelayer.contexts.spare_channels import SpareChannels, one_channel_each
 from onelayer.ledger import Constant
 from onelayer.network import Embedding, Linear, Transformer
 from onelayer.network.blocks import evaluate
-from onelayer.problems.answers import AnswerForm, Scope
+from onelayer.problems.answers import AnswerForm
+from onelayer.problems.scopes import Scope
 from onelayer.readouts.ridges import Ridges, fit
 from onelayer.statements import CATALOGUE
 

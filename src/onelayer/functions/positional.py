@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 from onelayer.ledger import Constant
 from onelayer.network import Attention, Embedding, Grouped, Layer, Linear, Transformer
-from onelayer.problems.answers import AnswerForm, Scope
+from onelayer.problems.answers import AnswerForm
+from onelayer.problems.scopes import Scope
 from onelayer.statements import CATALOGUE
 
 STATEMENT = CATALOGUE["positional"]

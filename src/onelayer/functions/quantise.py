@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from onelayer.functions.grid import Grid
 from onelayer.ledger import Constant
 from onelayer.network import Embedding, Grouped, Layer, Linear, Transformer
-from onelayer.problems.answers import AnswerForm, Scope
+from onelayer.problems.answers import AnswerForm
+from onelayer.problems.scopes import Scope
 from onelayer.readouts.plateaus import trapezoids
 from onelayer.search.problem import Mapping, Options, read_problem
 from onelayer.search.routes import Found, search

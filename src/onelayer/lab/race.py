@@ -15,6 +15,7 @@ from onelayer.lab.merges import Merge, collapse
 from onelayer.measure.recall import recall_answers
 from onelayer.model import Model
 from onelayer.problems.answers import Answers, read_answers
+from onelayer.problems.scopes import in_places
 from onelayer.problems.sequences import Sequences, read_sequences
 
 Array = NDArray[Any]
@@ -130,11 +131,7 @@ def as_task(sequences: Sequences, answers: Answers) -> Any:
     if form.classes is None:
         values = (rows - rows.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     if form.scope == "token":
-        valid = sequences.valid()
-        at = np.ones((sequences.N, sequences.n), bool) if valid is None else valid
-        padded = np.zeros((*at.shape, *values.shape[1:]), values.dtype)
-        padded[at] = values
-        values = padded
+        values = in_places(values, sequences.N, sequences.n, sequences.lengths)
     kind: Any = "reals" if form.classes is None else "classes"
     return Task(sequences.tokens, values, kind, form.scope, sequences.lengths, tolerance=TOLERANCE)
 

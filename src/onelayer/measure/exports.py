@@ -19,6 +19,7 @@ from onelayer.certificates.folder import read_certified
 from onelayer.errors import MissingExtraError, OptionError
 from onelayer.export.bundle import Parts, read
 from onelayer.network.blocks import evaluate
+from onelayer.problems.scopes import in_places
 from onelayer.problems.targets import Program as Function
 from onelayer_checker import Claim
 
@@ -197,9 +198,7 @@ def _answers(model: Parts, rows: Array, lengths: Array, n: int, some: Array) -> 
     """Answers [some, n, q], padding zero."""
     if model.interface.form.scope != "token":
         return np.repeat(rows[some][:, None, :], n, axis=1)
-    full = np.zeros((len(lengths), n, rows.shape[1]))
-    full[np.arange(n) < lengths[:, None]] = rows
-    return full[some]
+    return in_places(rows, len(lengths), n, lengths)[some]
 
 
 def _runner(name: str, model: Parts) -> Callable[[Array, Array], Array]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from onelayer.interfaces import Function, NextToken
 from onelayer.problems.answers import AnswerForm, in_classes_of, read_answers
+from onelayer.problems.scopes import at_answers
 from onelayer.problems.tokens import Text
 from onelayer.problems.windows import read_windows
 
@@ -61,15 +62,7 @@ def recall_answers(model: Model, X: Any, Y: Any, lengths: Any = None) -> Recall:
     wanted = read_answers(Y, sequences, model.form.scope)
     rows = in_classes_of(model.form, wanted)
     outputs = model.outputs(sequences)
-    valid = sequences.valid()
-    if model.form.scope == "sequence":
-        given = outputs[:, 0]
-    elif model.form.scope == "last":
-        given = (
-            outputs[:, -1] if sequences.lengths is None else outputs[np.arange(len(outputs)), sequences.lengths - 1]
-        )
-    else:
-        given = outputs.reshape(-1, outputs.shape[-1]) if valid is None else outputs[valid]
+    given = at_answers(outputs, model.form.scope, sequences.lengths)
     if model.form.classes is not None:
         right = (np.rint(given) == rows).all(axis=1)
     else:

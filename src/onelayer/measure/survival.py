@@ -16,7 +16,7 @@ from onelayer.errors import OptionError, PrecisionError
 from onelayer.measure.half import LIMITS, Half, half_outputs, nearest
 from onelayer.network.weights import Array, Transformer
 from onelayer.problems.answers import Answers, in_classes_of, read_answers
-from onelayer.problems.sequences import Sequences
+from onelayer.problems.scopes import answer_places
 
 if TYPE_CHECKING:
     from onelayer.model import Model
@@ -91,9 +91,7 @@ def cast(
     at = np.arange(total)
     if answers is not None and total > answers and total * dense > WORK:
         at = np.unique(np.rint(np.linspace(0, total - 1, answers)).astype(np.int64))
-    i, k = _places(sequences, at) if model.form.scope == "token" else (at, np.zeros_like(at))
-    if model.form.scope == "last":
-        k = np.full_like(at, sequences.n - 1) if sequences.lengths is None else sequences.lengths[at] - 1
+    i, k = answer_places(model.form.scope, at, sequences.n, sequences.lengths)
     given = half_outputs(rounded, dtype, sequences.tokens, sequences.lengths, i, k)
     right = _compare(model, dtype, wanted, at, given)
     first = ""
@@ -126,14 +124,6 @@ def round_weights(model: Transformer, dtype: Half) -> tuple[Transformer, int, fl
         tensors[name] = nearest(array, dtype)
         changed += int(np.count_nonzero(tensors[name] != array))
     return Transformer.from_tensors(tensors, model.attention.kind, model.attention.causal), changed, largest
-
-
-def _places(sequences: Sequences, at: Array) -> tuple[Array, Array]:
-    """Sequence and token of each of these answers; `Sequences.place` for many."""
-    lengths = np.full(sequences.N, sequences.n) if sequences.lengths is None else sequences.lengths
-    ends = np.cumsum(lengths)
-    i = np.searchsorted(ends, at, side="right")
-    return i, at - (ends - lengths)[i]
 
 
 def _compare(model: Model, dtype: Half, wanted: Answers, at: Array, given: Array) -> Array:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from onelayer.errors import DataError
+from onelayer.problems.given import is_missing, plain
+from onelayer.problems.names import classes_of, codes_in
+from onelayer.problems.scopes import Scope, at_answers
 from onelayer.problems.sequences import Sequences
 
 Array = NDArray[Any]
-Scope = Literal["token", "sequence", "last"]
 
 #: Types that NumPy keeps as they are, by what they become; a float among whole numbers makes all of them reals.
 PLAIN: dict[type, str] = {int: "number", float: "number", bool: "truth", str: "word"}
@@ -47,10 +49,8 @@ class AnswerForm:
             values = self._class_array()[nearest.astype(np.int64)]
         else:
             values = rows[..., 0] if self.components is None else rows
-        if self.scope == "sequence":
-            return values[:, 0]
-        if self.scope == "last":
-            return values[:, -1] if lengths is None else values[np.arange(len(values)), lengths - 1]
+        if self.scope != "token":
+            return at_answers(values, self.scope, lengths)
         if self.ragged:
             full = np.full(len(values), values.shape[1]) if lengths is None else lengths
             return [values[i, :k].tolist() for i, k in enumerate(full)]
@@ -101,16 +101,22 @@ def read_answers(Y: Any, sequences: Sequences, scope: Scope | None = None) -> An
     """Read classes, reals or vectors of reals, one per token or one per sequence.
 
     Without a scope, an answer per place (N, n) means one per token; (N,) one per sequence; real (N, q) with
-    q != n, one vector per sequence.
+    q != n, one vector per sequence. A tuple of numbers is one answer, a vector; tuples of anything else, and those
+    in an array of objects, are classes. Answers that were read already are not read again.
     """
+    if isinstance(Y, Answers):
+        return Y
+    Y = plain(Y)
     if Y is None:
         raise DataError("data", "answers", "Y is None", "Give one answer per token, or one per sequence.")
+    Y = [plain(row) for row in Y] if isinstance(Y, list | tuple) else Y
+    scope = "sequence" if scope is None and isinstance(Y, list) and _is_vector(Y[:1]) else scope
     listed = isinstance(Y, list | tuple) and _is_nested(Y)
     ragged = listed and sequences.lengths is not None and scope not in ("sequence", "last")
     if ragged:
         values = _flatten(Y, sequences)
         _refuse_other_scope(scope, "token")
-        return _encode(values, "token", values.ndim > 1, ragged=True)
+        return _encode(values, "token", values.ndim > 1, ragged=True, sequences=sequences)
     values = _as_array(Y)
     N, n = sequences.N, sequences.n
     if values.ndim == 0 or len(values) != N:
@@ -131,14 +137,13 @@ def read_answers(Y: Any, sequences: Sequences, scope: Scope | None = None) -> An
             "Give one answer per token, or one per sequence.",
         )
     if not per_token:
-        return _encode(values, scope or "sequence", values.ndim == 2, ragged=False)
-    valid = sequences.valid()
-    flat = values.reshape(N * n, *values.shape[2:]) if valid is None else values[valid]
-    return _encode(flat, "token", values.ndim == 3, ragged=False)
+        return _encode(values, scope or "sequence", values.ndim == 2, ragged=False, sequences=sequences)
+    flat = at_answers(values, "token", sequences.lengths)
+    return _encode(flat, "token", values.ndim == 3, ragged=False, sequences=sequences)
 
 
 def _is_nested(Y: Any) -> bool:
-    """A list of lists; a tuple is a class."""
+    """A list of lists; a tuple is one answer."""
     return len(Y) > 0 and all(isinstance(row, list | np.ndarray) for row in Y)
 
 
@@ -161,23 +166,38 @@ def _as_array(Y: Any) -> Array:
             "Give one answer per token.",
         )
     flat = [x for row in rows for x in row] if nested else rows
+    if _is_vector(flat):
+        return _vectors(rows)
+    if flat and set(map(type, flat)) == {str}:
+        words = np.empty(len(flat), object)
+        words[:] = flat
+        return words.reshape(len(rows), -1) if nested else words
     if all(type(x) in PLAIN for x in flat) and len({PLAIN[type(x)] for x in flat}) == 1:
         array = np.asarray(rows)
         if array.dtype != object and array.tolist() == rows:
             return array
     elif any(isinstance(x, list | np.ndarray) for x in flat):
-        try:
-            return np.asarray(rows, np.float64)  # vectors of reals
-        except (ValueError, TypeError):
-            raise DataError(
-                "data", "vectors of one length", "rows of Y differ in shape", "Give every answer q components."
-            ) from None
+        return _vectors(rows)
     array = np.empty(len(flat), dtype=object)
     for i, x in enumerate(flat):
         array[i] = x
     if all(isinstance(x, np.generic) for x in flat):
         return np.asarray(rows)
     return array.reshape(len(rows), -1) if nested else array
+
+
+def _is_vector(answers: Sequence[Any]) -> bool:
+    """Whether each is a tuple of numbers."""
+    return bool(answers) and all(isinstance(x, tuple) and x and set(map(type, x)) <= {int, float} for x in answers)
+
+
+def _vectors(rows: list[Any]) -> Array:
+    try:
+        return np.asarray(rows, np.float64)
+    except (ValueError, TypeError):
+        raise DataError(
+            "data", "vectors of one length", "rows of Y differ in shape", "Give every answer q components."
+        ) from None
 
 
 def _flatten(Y: Any, sequences: Sequences) -> Array:
@@ -202,18 +222,14 @@ def _refuse_other_scope(asked: Scope | None, found: Scope) -> None:
         raise DataError("data", f"one answer per {asked}", f"Y holds one per {found}", "Change `scope` or Y.")
 
 
-def _encode(values: Array, scope: Scope, vectors: bool, *, ragged: bool) -> Answers:
+def _encode(values: Array, scope: Scope, vectors: bool, *, ragged: bool, sequences: Sequences) -> Answers:
     if values.dtype.kind == "f":
         rows = values.astype(np.float64).reshape(len(values), -1)
         if values.dtype.itemsize > 8:
             raise DataError("data", "answers of at most 64 bits", f"Y has type {values.dtype}", "Round them.")
-        if not np.isfinite(rows).all():
-            raise DataError(
-                "data",
-                "finite answers",
-                f"answer {int(np.nonzero(~np.isfinite(rows))[0][0])} (counted over all tokens) is not finite",
-                "Drop or impute it.",
-            )
+        finite = np.isfinite(rows).all(axis=1)
+        if not finite.all():
+            raise _not_finite(int(np.argmin(finite)), rows[np.argmin(finite)].tolist(), scope, sequences)
         return Answers(rows, AnswerForm(scope, None, rows.shape[1] if vectors else None, ragged))
     if values.dtype.kind not in "iubUSO":
         raise DataError(
@@ -222,46 +238,19 @@ def _encode(values: Array, scope: Scope, vectors: bool, *, ragged: bool) -> Answ
             f"Y has type {values.dtype}",
             "Convert Y; complex numbers can be given as vectors of two reals.",
         )
-    classes, codes = _classes(values)
+    if values.dtype == object and (
+        lost := [t for t, x in enumerate(values.tolist()) if x is not None and is_missing(x)]
+    ):
+        raise _not_finite(lost[0], values[lost[0]], scope, sequences)
+    classes, codes = classes_of(values)
     return Answers(codes.astype(np.float64)[:, None], AnswerForm(scope, classes, None, ragged))
 
 
-def _classes(values: Array) -> tuple[tuple[Hashable, ...], Array]:
-    """Distinct classes in a fixed order (sorted where they can be) and the index of each answer."""
-    if values.dtype != object:
-        if values.dtype.kind == "i":
-            values = values.astype(np.int64)  # differences of narrow integers would wrap around
-        low, high = (int(values.min()), int(values.max())) if values.dtype.kind in "iu" else (0, 1 << 40)
-        if high - low < 4 * values.size and high < 2**62:  # a lookup table is ten times faster than sorting
-            seen = np.zeros(high - low + 1, bool)
-            seen[values - low] = True
-            rank = np.cumsum(seen) - 1
-            return tuple((np.flatnonzero(seen) + low).tolist()), rank[values - low]
-        unique, codes = np.unique(values, return_inverse=True)
-        return tuple(unique.tolist()), codes.reshape(-1)
-    index: dict[Hashable, int] = {}
-    names: list[Hashable] = []
-    try:
-        for value in values.tolist():
-            if index.setdefault(_typed(value), len(names)) == len(names):
-                names.append(value)
-        places = {name: i for i, name in enumerate(names)}
-    except TypeError as error:
-        raise DataError(
-            "data", "hashable classes", f"an answer is not hashable ({error})", "Use strings, numbers or tuples."
-        ) from None
-    for i, name in enumerate(names):
-        if places[name] != i:
-            found = f"{name!r:.40} and {names[places[name]]!r:.40} are equal to it"
-            remedy = "Write one of them as a word, or both alike."
-            raise DataError("data", "classes that Python tells apart", found, remedy)
-    return tuple(names), np.array([index[_typed(value)] for value in values.tolist()])
-
-
-def _typed(value: Any) -> Hashable:
-    """Equal for classes of one type only: True is not 1, and 1 is not 1.0."""
-    value = value.item() if isinstance(value, np.generic) else value
-    return (tuple, *map(_typed, value)) if isinstance(value, tuple) else (type(value), value)
+def _not_finite(t: int, value: Any, scope: Scope, sequences: Sequences) -> DataError:
+    """A missing answer is no class, whatever the others are."""
+    i, k = sequences.place(t) if scope == "token" else (t, None)
+    place = f"sequence {i}" if k is None else f"sequence {i}, token {k} ({sequences.show(i, k)})"
+    return DataError("data", "finite answers", f"that of {place} is {value!r:.60}", "Drop or impute it.")
 
 
 def refuse_other_kind(known: AnswerForm, given: AnswerForm) -> None:
@@ -281,7 +270,7 @@ def in_classes_of(known: AnswerForm, answers: Answers) -> Array:
     if answers.form.classes is None or answers.form.classes == known.classes:
         return answers.rows
     index = {name: i for i, name in enumerate(known.classes or ())}
-    codes = np.array([index.get(name, -1) for name in answers.form.classes], np.float64)
+    codes = codes_in(index, answers.form.classes).astype(np.float64)
     return codes[answers.rows[:, 0].astype(np.int64)][:, None]
 
 

@@ -11,6 +11,10 @@ from numpy.typing import NDArray
 
 from onelayer.errors import DataError
 from onelayer.problems.blocks import blocks, every, mapped_like
+from onelayer.problems.given import plain
+from onelayer.problems.lists import pad
+from onelayer.problems.names import codes_in, numbered
+from onelayer.problems.scopes import at_answers, in_places, inside
 
 Array = NDArray[Any]
 
@@ -50,7 +54,7 @@ class Sequences:
 
     def valid(self) -> Array | None:
         """Which places hold a token, [N, n], or None for all."""
-        return None if self.lengths is None else np.arange(self.n) < self.lengths[:, None]
+        return None if self.lengths is None else inside(self.n, self.lengths)
 
     def token_count(self) -> int:
         return self.N * self.n if self.lengths is None else int(self.lengths.sum())
@@ -83,12 +87,18 @@ def read_sequences(
     A vocabulary, or real=False, asks for token ids; real=True asks for numbers; None lets the data decide:
     2-D integers, booleans or words are tokens, everything else is numbers, 2-D numbers being tokens of width 1.
     Tokens that the vocabulary does not have are refused, or their sequences are marked as unknown; in their place
-    stands the first token of the vocabulary, which means nothing.
+    stands the first token of the vocabulary, which means nothing. Sequences that were read already are not read
+    again.
     """
+    if isinstance(X, Sequences):
+        if X.vocabulary is None or vocabulary is None or X.vocabulary == tuple(vocabulary):
+            return X
+        X, lengths = np.array(X.vocabulary, object)[X.tokens], X.lengths
+    X, lengths = plain(X), plain(lengths)
     if (isinstance(X, Sequence) and not isinstance(X, str | bytes)) or (
         isinstance(X, np.ndarray) and X.dtype == object
     ):
-        X, lengths = _pad(X, lengths)
+        X, lengths = pad(X, lengths)
     if isinstance(X, np.ma.MaskedArray):
         raise DataError("data", "arrays without a mask", "X is masked", "Give `lengths` for padding instead.")
     X = np.asarray(X)
@@ -108,63 +118,6 @@ def read_sequences(
     if wants_ids:
         return _token_ids(X, checked, vocabulary, unseen)
     return _real_tokens(X if X.ndim == 3 else X[:, :, None], checked)
-
-
-def _pad(X: Any, lengths: Any) -> tuple[Array, Any]:
-    """A list of sequences into one padded array; their own lengths are used unless lengths are given."""
-    rows = [_row(row, i) for i, row in enumerate(X)]
-    if not rows:
-        raise DataError("data", "at least one sequence", "the list of sequences is empty", "Give some data.")
-    if len({"word" if row.dtype.kind in "US" else row.dtype.kind == "b" for row in rows}) > 1:
-        found = "some sequences hold words or truth values and others numbers"
-        raise DataError("data", "tokens of one type", found, "Write all of them alike.")
-    for i, row in enumerate(rows):
-        if row.ndim != rows[0].ndim or row.shape[1:] != rows[0].shape[1:]:
-            raise DataError(
-                "data",
-                "sequences of tokens of one width",
-                f"sequence {i} has shape {row.shape} and sequence 0 has {rows[0].shape}",
-                "Give every token the same number of components.",
-            )
-        if not len(row):
-            raise DataError("data", "at least one token in each sequence", f"sequence {i} is empty", "Drop it.")
-    own = np.array([len(row) for row in rows])
-    if (own == own[0]).all():
-        return np.stack(rows), lengths
-    if lengths is not None:
-        raise DataError(
-            "data",
-            "either a list of sequences of different lengths, or an array with lengths",
-            "both were given",
-            "Drop `lengths`: a list says them itself.",
-        )
-    padded = np.zeros((len(rows), own.max(), *rows[0].shape[1:]), np.result_type(*{row.dtype for row in rows}))
-    for i, row in enumerate(rows):
-        padded[i, : len(row)] = row
-    return padded, own
-
-
-def _row(row: Any, i: int) -> Array:
-    """One sequence as an array; words keep every character, numbers every digit."""
-    given = row.tolist() if isinstance(row, np.ndarray) and row.dtype == object else row
-    try:
-        array = np.asarray(given)
-    except ValueError:
-        array = np.empty(0, object)
-    if array.dtype == object or array.ndim == 0:
-        raise DataError(
-            "data",
-            "sequences that are lists of words, of whole numbers, of reals, or of vectors of one width",
-            f"sequence {i} is {given!r:.60}",
-            "A sequence of one token is written [token].",
-        )
-    if array.dtype.kind in "USi" and not isinstance(given, np.ndarray) and array.tolist() != list(given):
-        kept = "mixes words and numbers" if array.dtype.kind == "U" else "holds what NumPy cannot keep as it is"
-        raise DataError("data", "tokens of one type", f"sequence {i} {kept}", "Write all of them alike.")
-    if array.ndim == 1 and array.dtype.kind != "b" and isinstance(given, list | tuple) and bool in map(type, given):
-        found = f"sequence {i} mixes truth values and numbers"  # NumPy would make them 0 and 1
-        raise DataError("data", "tokens of one type", found, "Write all of them alike.")
-    return array
 
 
 def _check_lengths(lengths: Any, N: int, n: int) -> Array | None:
@@ -197,19 +150,25 @@ def _token_ids(
         raise DataError(
             "data", "token ids of shape (N, n)", f"X has shape {X.shape}", "Give one token id per place."
         )
-    if X.dtype.kind not in "iubUST":
+    if X.dtype.kind not in "iubUSTO":
         raise DataError(
             "data",
             "whole numbers or words as tokens",
             f"the tokens have type {X.dtype}",
             "Convert the tokens, or fit a model of real tokens.",
         )
-    mask = _mask(X, lengths)
-    used = np.unique(X[mask])
-    names = tuple(vocabulary) if vocabulary is not None else tuple(used.tolist())
-    index = vocabulary if vocabulary is not None else {name: i for i, name in enumerate(names)}
-    codes = np.array([index.get(token, -1) for token in used.tolist()], dtype=np.int64)
-    ids = np.where(mask, codes[np.searchsorted(used, np.where(mask, X, used[0]))], 0)
+    flat = at_answers(X, "token", lengths)
+    words = X.dtype.kind in "USTO"
+    if words and vocabulary is not None:
+        names, used, codes = tuple(vocabulary), flat, codes_in(vocabulary, flat.tolist())
+    elif words:
+        names, codes = numbered(flat.tolist())
+        used = flat
+    else:
+        used, which = np.unique(flat, return_inverse=True)
+        names = tuple(used.tolist()) if vocabulary is None else tuple(vocabulary)
+        codes = which if vocabulary is None else codes_in(vocabulary, used.tolist())[which]
+    ids = in_places(codes.reshape(-1), X.shape[0], X.shape[1], lengths)
     if (codes >= 0).all():
         return Sequences(ids, lengths, names)
     if unseen == "refuse" or not _same_kind(names, used):
@@ -219,7 +178,7 @@ def _token_ids(
 
 def _same_kind(names: tuple[Hashable, ...], used: Array) -> bool:
     """Whether both are words, or both numbers: words for a model of numbers are a mistake, not unknown tokens."""
-    return isinstance(names[0], str | bytes) == (used.dtype.kind in "UST")
+    return isinstance(names[0], str | bytes) == (used.dtype.kind in "USTO")
 
 
 def _unseen(X: Array, where: Array, names: tuple[Hashable, ...]) -> DataError:
@@ -234,12 +193,6 @@ def _unseen(X: Array, where: Array, names: tuple[Hashable, ...]) -> DataError:
         f"sequence {i}, token {k} is {tokens[0]!r:.60}, which is not in it{all_of_them}",
         "Ask only about known tokens, or memorise again: with these, or with default=, which they then get.",
     )
-
-
-def _mask(X: Array, lengths: Array | None) -> Array:
-    if lengths is None:
-        return np.ones(X.shape[:2], bool)
-    return np.asarray(np.arange(X.shape[1]) < lengths[:, None])
 
 
 def _real_tokens(X: Array, lengths: Array | None) -> Sequences:
@@ -258,7 +211,7 @@ def _real_tokens(X: Array, lengths: Array | None) -> Sequences:
     number = X.dtype if X.dtype in (np.float32, np.float64) else np.dtype(np.float64)
     if lengths is not None:
         # Padding repeats the first token, so that it changes no bound; attention never sees it.
-        mask = _mask(X, lengths)[:, :, None]
+        mask = inside(X.shape[1], lengths)[:, :, None]
         tokens = mapped_like(X, lambda rows: np.where(mask[rows], X[rows], X[rows, :1]), number)
     else:
         tokens = X if number == X.dtype else mapped_like(X, lambda rows: X[rows], number)

@@ -17,9 +17,9 @@ from typing import IO, Any
 import numpy as np
 
 from onelayer.errors import OptionError, files_in_words
-from onelayer.problems.answers import Scope
 from onelayer.problems.files import arrays, conll, parquet, records, rows
 from onelayer.problems.files.table import Table, padded, refuse, refuse_file, typed
+from onelayer.problems.scopes import Scope
 
 __all__ = ["Table", "answered", "example", "like_answers", "read_table", "write_answers"]
 

@@ -11,8 +11,9 @@ from numpy.typing import DTypeLike, NDArray
 
 from onelayer.contexts.stream import Stream, open_stream
 from onelayer.errors import OptionError, PrecisionError
-from onelayer.problems.answers import AnswerForm, Answers, Scope, read_answers
+from onelayer.problems.answers import AnswerForm, Answers, read_answers
 from onelayer.problems.blocks import every
+from onelayer.problems.scopes import Scope, for_each_token
 from onelayer.problems.sequences import Sequences, read_sequences
 
 Array = NDArray[Any]
@@ -68,8 +69,7 @@ class Problem:
         rows = self.answers.rows
         if self.answers.form.scope == "token" or per_sequence:
             return rows
-        lengths = self.sequences.lengths
-        return np.repeat(rows, self.sequences.n if lengths is None else lengths, axis=0)
+        return for_each_token(rows, self.sequences.n, self.sequences.lengths)
 
     def show_answer(self, per_sequence: bool) -> Callable[[int], str]:
         rows, classes = self.rows(per_sequence), self.answers.form.classes

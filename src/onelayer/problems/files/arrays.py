@@ -9,8 +9,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from onelayer.problems.answers import Scope
 from onelayer.problems.files.table import Array, Table, refuse, refuse_file
+from onelayer.problems.scopes import Scope
 
 ARRAYS = ("X", "Y", "lengths", "sequence")
 

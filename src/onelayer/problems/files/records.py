@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from onelayer.problems.answers import Scope
 from onelayer.problems.files.table import Table, build, named, refuse, text_lines, typed
+from onelayer.problems.scopes import Scope
 
 FIELDS = ("sequence", "tokens", "answers", "answer")
 Record = dict[str, Any]
@@ -50,7 +50,7 @@ def from_records(file: str, records: list[Record], places: list[str]) -> Table:
 
 def _parse(line: str, place: str) -> Record:
     try:
-        record = json.loads(line, parse_constant=_refuse_constant, object_pairs_hook=_without_repeats)
+        record = DECODER.decode(line)
     except (ValueError, RecursionError) as error:
         raise refuse(
             "one JSON object a line", f"{place} is not: {error}", 'Write {"tokens": [...], "answers": [...]}.'
@@ -73,6 +73,10 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> Record:
     if len(record) < len(pairs):
         raise ValueError(f"a name is repeated among {', '.join(name for name, _ in pairs)}")
     return record
+
+
+#: `json.loads` with these options would build one for every line.
+DECODER = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_without_repeats)
 
 
 def _check_fields(record: Record, place: str) -> None:

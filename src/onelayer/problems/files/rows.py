@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from onelayer.problems.answers import Scope
 from onelayer.problems.files import wide
 from onelayer.problems.files.table import Array, Table, Where, build, named, refuse, text_lines, typed
+from onelayer.problems.scopes import Scope
 
 COLUMNS = "sequence, position (optional), token or x0, x1, ..., and answer or sequence_answer (or answer0, ...)"
 #: Only numbers that come back unchanged are read as numbers: 007 and 12345678901234567890 stay words.

@@ -11,11 +11,11 @@ from typing import IO, Any
 
 import numpy as np
 
-from onelayer.problems.answers import Scope
 from onelayer.problems.blocks import mapped_like
 from onelayer.problems.files import rows as row_files
 from onelayer.problems.files import wide
 from onelayer.problems.files.table import Array, Table, build, named, refuse, typed
+from onelayer.problems.scopes import Scope
 
 #: Files whose columns take fewer bytes than this are read at once; others in batches of about so many.
 LARGE, BATCH_BYTES = 1 << 26, 1 << 24

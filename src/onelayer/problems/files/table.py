@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onelayer.errors import DataError, FileError
-from onelayer.problems.answers import Scope
+from onelayer.problems.answers import LONGEST_WORD
 from onelayer.problems.blocks import is_mapped, on_disk
+from onelayer.problems.scopes import Scope
 
 Array = NDArray[Any]
 Where = Callable[[int], str]
@@ -111,7 +112,10 @@ def padded(flat: Array, counts: Sequence[int]) -> Array:
     shape = (len(counts), max(counts), *flat.shape[1:])
     if len(flat) == shape[0] * shape[1]:
         return flat.reshape(shape)
-    places = on_disk(shape, flat.dtype) if is_mapped(flat) else np.zeros(shape, flat.dtype)
+    empty = np.full(shape, "", object) if flat.dtype == object else None
+    places = (
+        on_disk(shape, flat.dtype) if is_mapped(flat) else np.zeros(shape, flat.dtype) if empty is None else empty
+    )
     places[np.arange(shape[1]) < np.asarray(counts)[:, None]] = flat
     return places
 
@@ -119,7 +123,7 @@ def padded(flat: Array, counts: Sequence[int]) -> Array:
 def named(values: list[Any], where: Where) -> list[str | int]:
     """Names of sequences: words, or whole numbers."""
     names = typed(values, "names in `sequence`", where)
-    if names.dtype.kind not in "iU":
+    if names.dtype.kind not in "iUO":
         raise refuse("words or whole numbers in `sequence`", f"{where(0)} has {values[0]!r}", "Rename it.")
     return values
 
@@ -137,10 +141,19 @@ def typed(values: list[Any], what: str, where: Where, part: str = "component ") 
     if types <= {int, float}:
         return (_reals if float in types else _whole)(values, what, where)
     if types == {str}:
-        for i, value in enumerate(values):
-            if value.endswith("\0"):  # NumPy would drop it
-                raise refuse(f"{what} that do not end in NUL", f"{where(i)} has {value!r}", "Strip it.")
+        return _words(values, what, where)
     return np.array(values)
+
+
+def _words(values: list[str], what: str, where: Where) -> Array:
+    for i, value in enumerate(values):
+        if value.endswith("\0"):  # NumPy would drop it
+            raise refuse(f"{what} that do not end in NUL", f"{where(i)} has {value!r}", "Strip it.")
+    if max(map(len, values)) <= LONGEST_WORD:
+        return np.array(values)
+    words = np.empty(len(values), object)  # an array of words would be as wide as its longest
+    words[:] = values
+    return words
 
 
 def _mixed(values: list[Any], what: str, where: Where) -> DataError:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from onelayer.problems.answers import Scope
 from onelayer.problems.files.table import Table, Where, build, named, refuse, typed
+from onelayer.problems.scopes import Scope
 
 COLUMNS = (
     "token0, token1, ... (or x0, x1, ... for reals), sequence (optional), and answer for the whole sequence "
