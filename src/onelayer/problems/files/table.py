@@ -146,10 +146,12 @@ def typed(values: list[Any], what: str, where: Where, part: str = "component ") 
 
 
 def _words(values: list[str], what: str, where: Where) -> Array:
-    for i, value in enumerate(values):
+    different = set(values)
+    for value in different:
         if value.endswith("\0"):  # NumPy would drop it
-            raise refuse(f"{what} that do not end in NUL", f"{where(i)} has {value!r}", "Strip it.")
-    if max(map(len, values)) <= LONGEST_WORD:
+            found = f"{where(values.index(value))} has {value!r}"
+            raise refuse(f"{what} that do not end in NUL", found, "Strip it.")
+    if max(map(len, different)) <= LONGEST_WORD:
         return np.array(values)
     words = np.empty(len(values), object)  # an array of words would be as wide as its longest
     words[:] = values
