@@ -85,7 +85,8 @@ def test_numbered_words_have_the_stated_contexts(rng, monkeypatch, n, lengths, p
 @pytest.mark.parametrize("positions", [False, True])
 @pytest.mark.parametrize("n", [500, 512, 1000, 4096])
 def test_long_sequences_are_stored_in_float32(rng, n, positions) -> None:
-    X, Y = rng.standard_normal((3, n, 4)).astype(np.float32), rng.integers(0, 9, (3, n))
+    N = 3 if n < 2000 else 1
+    X, Y = rng.standard_normal((N, n, 4)).astype(np.float32), rng.integers(0, 9, (N, n))
     model = memorize(X, Y, positions=positions)
     assert (model.ledger["mapping"], model.ledger["dtype"], model.ledger["attempts"]) == ("lattice", "float32", 1)
     np.testing.assert_array_equal(model.predict(X, path="dense"), Y)

@@ -32,6 +32,7 @@ PARTS = {
     "contexts.agreement": "asks what every negative result asks: do two sequences get the same ids?",
     "contexts.head": "draws the softmax head that temperature and shared_query share",
     "contexts.hashed": "hashes of tokens and places that lattice adds up, and the sink of lengths",
+    "contexts.number_line": "codes of tokens of one component, which lattice hashes",
     "contexts.places": "codes of positions, for texts",
     "contexts.quantiser": "turns real tokens into the features that lattice and averages sum",
     "contexts.raw_codes": "whole-number codes of tokens, which lattice hashes or adds up",

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from onelayer.contexts.hashed import draw_hashes, hashed_coordinates, raw_values, room, sum_radius
 from onelayer.contexts.head import ContextMap
+from onelayer.contexts.number_line import FEWEST_VALUES, number_line
 from onelayer.contexts.raw_codes import Raw, numbers_words, reals, words
 from onelayer.contexts.stream import RealStream, Stream, TokenStream
 from onelayer.errors import PrecisionError
@@ -68,7 +69,7 @@ def construct(
     if stream.positions:
         return _hashed(sequences, stream, rank, attempt, rng, per_sequence, wide)
     bits = code_bits(n, stream.dtype, ragged, total / n, own if ragged else 0.0)
-    if not ragged and (bits < FEWEST_JOINT_BITS or _numbered(stream)):
+    if not ragged and (bits < FEWEST_JOINT_BITS or _numbered(stream)):  # shorter as two codes
         return _hashed(sequences, stream, rank, attempt, rng, per_sequence, wide)
     if bits < FEWEST_BITS:
         raise _too_long(n, stream.dtype, bits)
@@ -76,7 +77,10 @@ def construct(
 
 
 def _numbered(stream: Stream) -> bool:
-    return isinstance(stream, TokenStream) and numbers_words(stream)
+    """Whether a token is known by the digits of a number."""
+    if isinstance(stream, TokenStream):
+        return numbers_words(stream)
+    return stream.tokens.shape[2] == 1 and stream.tokens.size >= FEWEST_VALUES
 
 
 def _joint(
@@ -136,7 +140,8 @@ def _hashed(
         raise _too_long(n, dtype, 0)
     span = raw_values(n, unit, sink, stream.positions)
     if isinstance(stream, RealStream):
-        raw: Raw = reals(sequences, stream, rank, span, attempt, rng)
+        line = number_line(sequences, stream, rank, span, rng)
+        raw: Raw = line or reals(sequences, stream, rank, span, attempt, rng)
     else:
         raw = words(stream, rank, span, rng)
     stays = not per_sequence
