@@ -44,6 +44,11 @@ PARTS = {
     "readouts.peeling": "solves the system that retrieval and bits state",
     "readouts.ridges": "fits the ReLU units of the continuous construction",
     "readouts.rows": "divides keys into the rows of a table",
+    "functions.expansion": "writes lines as sums of products, for rewriting",
+    "functions.layout": "writes the layers of a formula, level by level",
+    "functions.lines": "lines of a formula, for rewriting and layout",
+    "functions.pieces": "piecewise linear blocks of functions of one number",
+    "functions.rewriting": "expands a formula to one aggregation",
     "functions.grid": "cells of a box, for quantise and positional",
     "impossible.collision": "what a pair that is not told apart costs every model",
 }

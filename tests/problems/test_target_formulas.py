@@ -128,7 +128,7 @@ REFUSED = {
     "-" * 5000 + "x": (3, 1, None, "a formula that can be read"),
     "x" * 10_001 + " + 1": (3, 1, None, "10,000"),
     "+".join(["sin(x)"] * 600): (3, 1, 1, "nested"),
-    "sum(sin(x * y))": (80, 1, None, "at most 10,000 lines"),
+    "x1 + sum(sin(x * y))": (80, 1, None, "at most 10,000 lines"),
 }
 
 

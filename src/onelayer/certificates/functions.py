@@ -76,5 +76,6 @@ def prove(
 
 def bound_of(certificate: Certificate, arith: str) -> float:
     """The bound in the sup norm."""
-    found = [c for c in certificate.claims if c["type"].startswith("sup_error") and c["arith"] == arith]
+    kinds = ("sup_error", "sup_error_everywhere", "formula_error")
+    found = [c for c in certificate.claims if c["type"] in kinds and c["arith"] == arith]
     return float.fromhex(str(found[0]["bound"]))

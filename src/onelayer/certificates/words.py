@@ -92,6 +92,8 @@ def at_most(value: float) -> str:
 def _of_function(claim: Claim) -> str:
     """How near the network is to its target, and on which inputs."""
     n = claim.numbers
+    if claim.type == "formula_error":
+        return _of_formula(claim)
     box = f"[{n['low']:g}, {n['high']:g}]"
     each = "the answer at every token" if claim.scope == "token" else "the answer for the sequence"
     if claim.type == "lp_error":
@@ -108,6 +110,17 @@ def _of_function(claim: Claim) -> str:
     )
 
 
+def _of_formula(claim: Claim) -> str:
+    target = claim.target
+    each = "the answer at every token" if claim.scope == "token" else "the answer for the sequence"
+    sides = [f"[{low:g}, {high:g}]" for low, high in target.box]
+    box = sides[0] if len(set(sides)) == 1 else " x ".join(sides)
+    return (
+        f"{each} is within {at_most(claim.numbers['bound'])} of the target in every component, for every sequence "
+        f"of 1 to {target.tokens:,} tokens with components in {box}: none is left out"
+    )
+
+
 def target_of(claims: Sequence[Claim]) -> list[str]:
     """Which function the claims are about; empty if they are about stored answers."""
     return list(dict.fromkeys(_target(claim) for claim in claims if claim.target is not None))
@@ -115,6 +128,12 @@ def target_of(claims: Sequence[Claim]) -> list[str]:
 
 def _target(claim: Claim) -> str:
     target = claim.target
+    if claim.type == "formula_error":
+        texts = [formula(target.lines, target.d, k, SHORT) for k in target.outputs]
+        whole = ", ".join(f"({text})" if len(texts) > 1 else str(text) for text in texts)
+        if None in texts or len(whole) > SHORT:
+            whole = f"written as {len(target.lines)} lines in the certificate"
+        return f"the function {whole} of a token x and all tokens y"
     if not hasattr(target, "lines"):
         return "a function of which only the stored values are known, and what is assumed of it"
     written = [formula(target.lines, target.d, k, SHORT) for k in target.outputs]
@@ -165,6 +184,7 @@ def not_claimed(claims: Sequence[Claim]) -> list[str]:
         average = ", beyond the mean that lp_error bounds" if "lp_error" in kinds else ""
         lines.append(f"how large the error is at a single input that lies in no stored cell{average}")
     if functions:
-        lines.append("anything about inputs outside the box, or about sequences of another length")
+        lengths = "longer sequences" if functions == {"formula_error"} else "sequences of another length"
+        lines.append(f"anything about inputs outside the box, or about {lengths}")
         lines.append("that the target is the function a person had in mind: it is the one that is written here")
     return lines

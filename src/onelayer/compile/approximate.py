@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike
 
 from onelayer.certificates.certificate import Certificate
 from onelayer.certificates.functions import bound_of, prove
-from onelayer.compile import continuous, positional, quantise
+from onelayer.compile import continuous, formula, positional, quantise
 from onelayer.compile.cost import Built, Request
 from onelayer.errors import HypothesisError, OptionError, PrecisionError
 from onelayer.interfaces import Function
@@ -23,7 +23,7 @@ from onelayer.measure.worst_error import largest_error
 from onelayer.model import Model
 from onelayer.problems.targets import Kind, Target, resolve
 
-Construction = Literal["auto", "quantise", "published", "continuous", "positional"]
+Construction = Literal["auto", "formula", "quantise", "published", "continuous", "positional"]
 #: Finer cells are tried this often when the proved bound misses the tolerance that the plan promised.
 REPAIRS, FINER = 5, 1.15
 #: Numbers in the sequences on which a new model is tried.
@@ -53,7 +53,8 @@ def approximate(
     target        a name (`onelayer targets` lists them), an expression such as "x - mean(y)", or a function of
                   sequences [B, n, d] that returns [B, n, q] or [B, q]
     tolerance     how far the model may be from it, in the largest component
-    construction  "quantise", "published" (the paper's own form), "positional", "continuous", or "auto"
+    construction  "formula", "quantise", "published" (the paper's own form), "positional", "continuous", or "auto":
+                  the formula compiled line by line if it is proved, else the smallest of the others that is
     lipschitz     of a function, in the largest component: what a proof for it assumes
     kind          of a function: "equivariant", "invariant" or "ordered"
     components    of a function: q, if it cannot be seen
@@ -66,7 +67,24 @@ def approximate(
     """
     say = on_step or (lambda _: None)
     request = _request(target, n, d, low, high, tolerance, lipschitz, kind, components, dtype, seed, say)
-    return _build(request, _choose(request, construction))
+    if construction != "auto":
+        return _build(request, _choose(request, construction))
+    made, why = _formula(request)
+    if made is not None:
+        return _finished(request, made, [made.plan])
+    try:
+        return _build(request, _choose(request, construction))
+    except HypothesisError as refusal:
+        raise refusal.having_found(f"{refusal.found}; formula: {why}") from refusal
+
+
+def _formula(request: Request) -> tuple[_Made | None, str]:
+    """The formula compiled line by line, which no other construction proves more of; or why there is no such."""
+    try:
+        made = _repaired(request, formula.plan(request))
+    except HypothesisError as refusal:
+        return None, refusal.found
+    return (made, "") if made.kept else (None, "the tolerance was not proved")
 
 
 def _request(
@@ -155,6 +173,11 @@ def _build(request: Request, plans: list[Plan]) -> Model:
             break
         again = _repaired(request, plan)
         made = again if again.kept else made
+    return _finished(request, made, plans)
+
+
+def _finished(request: Request, made: _Made, plans: list[Plan]) -> Model:
+    """The model with its bound, which is tried to be broken."""
     request.say("trying to break the bound")
     built, certificate, bound = made.built, made.certificate, made.bound
     function = Function(
@@ -250,12 +273,14 @@ def _budget(built: Built, certificate: Certificate | None, bound: float) -> tupl
 
 
 PLANS: dict[str, Callable[[Request], Plan]] = {
+    "formula": formula.plan,
     "quantise": quantise.plan,
     "published": partial(quantise.plan, distinct=True),
     "positional": positional.plan,
     "continuous": continuous.plan,
 }
 BUILDERS: dict[str, Callable[[Request, int], Built]] = {
+    "formula": formula.build,
     "quantise": quantise.build,
     "published": partial(quantise.build, distinct=True),
     "positional": positional.build,

@@ -16,11 +16,14 @@ Error = Callable[[Array], Array]
 
 #: Climbers, and rounds in which each tries a neighbour and the reach shrinks where it fails.
 CLIMBERS, ROUNDS = 128, 60
+#: Pairs of tokens in all sequences that climb, about.
+PAIRS = 1 << 20
 BLOCK = 1 << 16
 
 
 def largest_error(error: Error, box: Box, samples: int, seed: int = 0) -> tuple[float, Array]:
-    """The largest error found, and where."""
+    """The largest error found, and where; of long sequences, which have many pairs of tokens, fewer climb."""
+    climbers = max(8, min(CLIMBERS, PAIRS // box.n**2))
     rng = np.random.default_rng([seed, 11])
 
     def judged(X: Array) -> Array:
@@ -31,7 +34,7 @@ def largest_error(error: Error, box: Box, samples: int, seed: int = 0) -> tuple[
         X = box.draw(rng, min(BLOCK, samples - start))
         values = np.concatenate([best, judged(X)])
         X = np.concatenate([where, X])
-        keep = np.argsort(-values, kind="stable")[:CLIMBERS]
+        keep = np.argsort(-values, kind="stable")[:climbers]
         best, where = values[keep], X[keep]
     reach = np.full((len(best), 1, 1), (box.high - box.low) / 16)
     for _ in range(ROUNDS):

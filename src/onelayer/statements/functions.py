@@ -41,12 +41,21 @@ FUNCTIONS = (
         ("one_layer_universal",),
     ),
     Statement(
+        "formula",
+        "A formula compiled line by line",
+        "",
+        "ours",
+        "Functions of a token, one aggregation (means, softmax averages, maxima) and functions of the results are "
+        "ReLU blocks and heads: the number of parameters is the same for every number of tokens.",
+        ("one_layer_universal",),
+    ),
+    Statement(
         "approximate",
         "From a function to one layer",
         "",
         "ours",
         "A continuous function on a box, a tolerance, and the smallest construction whose bound meets it.",
-        ("quantise", "positional"),
+        ("formula", "quantise", "positional"),
     ),
     Statement(
         "continuous",

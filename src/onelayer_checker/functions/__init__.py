@@ -1,4 +1,4 @@
-"""Claims about functions: sup_error, lp_error and sup_error_everywhere. They are added to the core's."""
+"""Claims about functions, added to the core's: sup_error, lp_error, sup_error_everywhere and formula_error."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from onelayer_checker.core.claims import KINDS, Claim, Kind, Verdict
 from onelayer_checker.core.files import Malformed
 from onelayer_checker.core.graph import BLOCK
 from onelayer_checker.core.judge import Judge
-from onelayer_checker.functions import branch, hats
+from onelayer_checker.functions import branch, hats, pooled
 from onelayer_checker.functions.cells import judge, judge_everywhere, read_target
+from onelayer_checker.functions.formulas import read_formula
 from onelayer_checker.functions.targets import Program
 
 #: How far above an error that is reached a bound may stay, and how many boxes a smaller one is worth.
@@ -74,4 +75,5 @@ KINDS |= {
     "sup_error": Kind(BOX | {"measure"}, _on_cells, read_target),
     "lp_error": Kind(BOX | {"p"}, _on_cells, read_target),
     "sup_error_everywhere": Kind(BOX - {"radius"}, _everywhere, read_target, _least_bound),
+    "formula_error": Kind(frozenset({"bound"}), pooled.judge, read_formula),
 }

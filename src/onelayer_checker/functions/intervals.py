@@ -126,3 +126,21 @@ def wave(a: Interval, turn: int) -> Interval:
     bottom = ~near | (2 * np.floor((t - 1) / 2) + 1 >= s)
     low, high = np.minimum(first, last) - 16 * U, np.maximum(first, last) + 16 * U
     return np.where(bottom, -1.0, np.maximum(low, -1.0)), np.where(top, 1.0, np.minimum(high, 1.0))
+
+
+def log(x: Interval) -> Interval:
+    """Encloses the natural logarithm: a guess is moved until its exponential is certainly on the right side."""
+    with np.errstate(all="ignore"):  # a guess, which may be anything
+        low, high = np.log(x[0]), np.log(x[1])
+    low, high = low - 64 * U * (1 + np.abs(low)), high + 64 * U * (1 + np.abs(high))
+    right = (x[0] > 0) & (exp(low)[1] <= x[0]) & (exp(high)[0] >= x[1])
+    return np.where(right, low, -np.inf), np.where(right, high, np.inf)
+
+
+def tanh(x: Interval) -> Interval:
+    """1 - 2 / (e^(2 x) + 1), which grows with x; beyond 300 it is within [-1, 1]."""
+    ends = [np.clip(2 * end, -600.0, 600.0) for end in x]
+    e = exp(ends[0])[0], exp(ends[1])[1]
+    one, two = (np.ones(1),) * 2, (np.full(1, 2.0),) * 2
+    low, high = plus(one, minus(divide(two, plus(e, one))))
+    return np.maximum(np.where(x[0] < -300, -1.0, low), -1.0), np.minimum(np.where(x[1] > 300, 1.0, high), 1.0)

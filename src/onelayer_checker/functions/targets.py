@@ -21,18 +21,20 @@ from onelayer_checker.functions.intervals import (
     Interval,
     divide,
     exp,
+    log,
     minus,
     out,
     plus,
     root,
     size,
     square,
+    tanh,
     times,
     wave,
 )
 
 Slopes = dict[int, Interval]  # by variable; one that is missing has slope 0
-ARGUMENTS = dict.fromkeys(("neg", "abs", "sqrt", "exp", "sin", "cos"), 1)
+ARGUMENTS = dict.fromkeys(("neg", "abs", "sqrt", "exp", "sin", "cos", "log", "tanh"), 1)
 ARGUMENTS |= dict.fromkeys(("add", "sub", "mul", "div", "min", "max", "hypot"), 2)
 MOST_LINES, BLOCK, HELD = 10_000, 1 << 13, 1 << 24
 ZERO, HALF, ONE, MINUS = ((np.full(1, value),) * 2 for value in (0.0, 0.5, 1.0, -1.0))
@@ -119,8 +121,9 @@ def _choose(first: Array, second: Array, f: Slopes, g: Slopes) -> Slopes:
 
 
 def _of_one(op: str, a: Interval, f: Slopes) -> tuple[Interval, Slopes]:
-    """Values and slopes of a function of one line. Between two points the slope of exp, sin and cos is a derivative
-    (mean value theorem), that of v^2 is v(a) + v(b), of sqrt(v) 1 / (sqrt(v(a)) + sqrt(v(b))), of |v| in [-1, 1].
+    """Values and slopes of a function of one line. Between two points the slope of exp, sin, cos, log and tanh is a
+    derivative (mean value theorem), that of v^2 is v(a) + v(b), of sqrt(v) 1 / (sqrt(v(a)) + sqrt(v(b))), of |v|
+    in [-1, 1].
     """
     if op == "square":
         return square(a), _combine((f, (2 * a[0], 2 * a[1])))
@@ -134,6 +137,11 @@ def _of_one(op: str, a: Interval, f: Slopes) -> tuple[Interval, Slopes]:
     if op == "sqrt":
         value = root(a)
         return value, _combine((f, divide(HALF, value)))
+    if op == "log":
+        return log(a), _combine((f, divide(ONE, a)))
+    if op == "tanh":
+        value = tanh(a)
+        return value, _combine((f, plus(ONE, minus(square(value)))))
     turn = 1 if op == "cos" else 0
     return wave(a, turn), _combine((f, wave(a, turn + 1) if f else ONE))
 

@@ -9,17 +9,19 @@ from __future__ import annotations
 import ast
 import math
 import re
+from collections.abc import Sequence
 
 from onelayer.errors import OptionError
+from onelayer.problems.targets.pooled import Pooled, PooledBuilder
 from onelayer.problems.targets.program import Builder, Node, Per, Program
 from onelayer.problems.targets.zoo import Kind
 
 LANGUAGE = (
-    "It has x, y (inside sum, mean, max, min), x1, x2, ..., n, pi, numbers, + - * / **, abs, sqrt, exp, sin, cos, "
-    "relu, hypot, max, min."
+    "It has x, y (inside sum, mean, max, min), x1, x2, ..., n, pi, numbers, + - * / **, abs, sqrt, exp, log, sin, "
+    "cos, tanh, relu, hypot, max, min."
 )
 AGGREGATES = {"sum": "add", "mean": "add", "max": "max", "min": "min"}
-FUNCTIONS = {"abs": 1, "sqrt": 1, "exp": 1, "sin": 1, "cos": 1, "relu": 1, "hypot": 2}
+FUNCTIONS = dict.fromkeys(("abs", "sqrt", "exp", "log", "sin", "cos", "tanh", "relu"), 1) | {"hypot": 2}
 OPERATORS: dict[type[ast.operator], str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
 PLACE = re.compile(r"x([1-9][0-9]*)")
 MOST_TEXT, MOST_POWER = 10_000, 1_000
@@ -27,32 +29,43 @@ MOST_TEXT, MOST_POWER = 10_000, 1_000
 
 def read_expression(text: str, n: int, d: int) -> tuple[Kind, Program]:
     """The kind and the program that a formula stands for: with x a value per token, else one per sequence."""
-    return _Reader(text.strip(), n, d).result()
+    reader = _Reader(text.strip(), n, d, Builder(n, d))
+    outputs = reader.outputs([*range(n)] if reader.per == "token" else [None])
+    return reader.kind, reader.builder.program(outputs, reader.per)
+
+
+def read_pooled(text: str, n: int, d: int) -> tuple[Kind, Pooled] | None:
+    """The kind and the formula for sequences of any length; None if it names tokens by place."""
+    builder = PooledBuilder(n, d)
+    reader = _PooledReader(text.strip(), n, d, builder)
+    if reader.kind == "ordered":
+        return None
+    outputs = reader.outputs([0] if reader.per == "token" else [None])
+    return reader.kind, builder.pooled(outputs, reader.per, not reader.counts)
 
 
 class _Reader:
     """Walks the tree of a formula and writes lines; ``own`` is the place of x, ``other`` that of y."""
 
-    def __init__(self, text: str, n: int, d: int) -> None:
-        self.text, self.n, self.d = text, n, d
-        self.builder = Builder(n, d)
+    def __init__(self, text: str, n: int, d: int, builder: Builder) -> None:
+        self.text, self.n, self.d, self.builder = text, n, d, builder
         self.tree = self._parse()
         self.done: dict[tuple[int, int | None, int | None], Node] = {}
-
-    def result(self) -> tuple[Kind, Program]:
         names = {node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name)}
         own, placed = "x" in names, any(PLACE.fullmatch(name) for name in names)
-        kind: Kind = "ordered" if placed else "equivariant" if own else "invariant"
-        per: Per = "token" if own else "sequence"
+        self.kind: Kind = "ordered" if placed else "equivariant" if own else "invariant"
+        self.per: Per = "token" if own else "sequence"
+        self.counts = False  # whether the number of tokens was used
+
+    def outputs(self, places: Sequence[int | None]) -> list[Node]:
+        """A line for every output at every place of x."""
         parts = self.tree.elts if isinstance(self.tree, ast.Tuple) else [self.tree]
         if not parts:
             raise self.refusal(self.tree, "at least one output", "Write a formula between the parentheses.")
-        places: list[int | None] = [*range(self.n)] if own else [None]
         try:
-            outputs = [self.read(part, place, None) for place in places for part in parts]
+            return [self.read(part, place, None) for place in places for part in parts]
         except RecursionError:
             raise self.refusal(self.tree, "a formula that is not nested that deep", "Split it.") from None
-        return kind, self.builder.program(outputs, per)
 
     def _parse(self) -> ast.expr:
         needs = "a formula that can be read"
@@ -133,6 +146,7 @@ class _Reader:
             raise self.refusal(node, "a component of a token", "Write x[0], y[0] or x1[0].")
         place = PLACE.fullmatch(name.id)
         if name.id in ("n", "pi") and name is node:
+            self.counts |= name.id == "n"
             return self.builder.const(self.n if name.id == "n" else math.pi)
         if name.id not in ("x", "y") and place is None:
             raise self.refusal(node, "names that it knows", LANGUAGE)
@@ -147,6 +161,10 @@ class _Reader:
             raise self.refusal(
                 node, "y inside an aggregate", "Write sum(...), mean(...), max(...) or min(...) around it."
             )
+        return self.variable(name.id, at, component)
+
+    def variable(self, name: str, at: int, component: int) -> Node:  # noqa: ARG002
+        """A component of x or y, which stands at a place."""
         return self.builder.x(at, component)
 
     def component(self, node: ast.expr) -> int:
@@ -175,8 +193,28 @@ class _Reader:
         if len(arguments) != 1 or not _has_own_y(arguments[0]):
             remedy = f"Write for example {name}(y)." + (" Add with +." if name in ("sum", "mean") else "")
             raise self.refusal(node, f"one argument with a y in it, for {name} to run over the tokens", remedy)
-        total = self.builder.fold(AGGREGATES[name], [self.read(arguments[0], own, j) for j in range(self.n)])
+        return self.pool(name, arguments[0], own)
+
+    def pool(self, name: str, argument: ast.expr, own: int | None) -> Node:
+        total = self.builder.fold(AGGREGATES[name], [self.read(argument, own, j) for j in range(self.n)])
         return total / self.n if name == "mean" else total
+
+
+class _PooledReader(_Reader):
+    """The same for a formula of any length, in which x and y have no place."""
+
+    def variable(self, name: str, at: int, component: int) -> Node:  # noqa: ARG002
+        assert isinstance(self.builder, PooledBuilder)
+        return self.builder.own(component) if name == "x" else self.builder.other(component)
+
+    def pool(self, name: str, argument: ast.expr, own: int | None) -> Node:
+        assert isinstance(self.builder, PooledBuilder)
+        value = self.read(argument, own, 0)
+        if name in ("max", "min"):
+            sign = 1.0 if name == "max" else -1.0
+            return sign * self.builder.pool("largest", sign * value)
+        self.counts |= name == "sum"
+        return (float(self.n) if name == "sum" else 1.0) * self.builder.pool("mean", value)
 
 
 def _has_own_y(node: ast.AST) -> bool:

@@ -18,7 +18,7 @@ def formula(lines: Sequence[tuple[Any, ...]], d: int, output: int, most: int) ->
         at = open_.pop()
         if at not in needed:
             needed.add(at)
-            open_ += lines[at][1:] if lines[at][0] not in ("x", "const") else ()
+            open_ += lines[at][1:] if lines[at][0] not in ("x", "y", "const") else ()
     written: dict[int, tuple[str, int]] = {}
     for at in sorted(needed):
         written[at] = _write(lines[at], d, written)
@@ -30,10 +30,12 @@ def formula(lines: Sequence[tuple[Any, ...]], d: int, output: int, most: int) ->
 def _write(line: tuple[Any, ...], d: int, written: dict[int, tuple[str, int]]) -> tuple[str, int]:
     """Text, and how tightly it binds."""
     op, *of = line
+    if op in ("x", "y") and len(of) == 1:  # of a formula for any number of tokens
+        return f"{op}[{of[0]}]" if d > 1 else op, ATOM
     if op == "x":
         return f"x{of[0] + 1}" + (f"[{of[1]}]" if d > 1 else ""), ATOM
     if op == "const":
-        text = repr(int(of[0])) if of[0] == int(of[0]) and abs(of[0]) < 1e15 else repr(of[0])
+        text = repr(int(of[0])) if of[0] == int(of[0]) and abs(of[0]) < 1e15 else repr(float(of[0]))
         return text, SIGN if of[0] < 0 else ATOM
 
     def inside(at: int, binds: int) -> str:
@@ -47,4 +49,5 @@ def _write(line: tuple[Any, ...], d: int, written: dict[int, tuple[str, int]]) -
     if op in INFIX:
         sign, left, right = INFIX[op]
         return f"{inside(of[0], left)}{sign}{inside(of[1], right)}", left
+    op = "max" if op == "largest" else op
     return f"{op}({', '.join(inside(at, SUM) for at in of)})", ATOM

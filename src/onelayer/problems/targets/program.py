@@ -26,6 +26,8 @@ UNARY: dict[str, np.ufunc] = {
     "exp": np.exp,
     "sin": np.sin,
     "cos": np.cos,
+    "log": np.log,
+    "tanh": np.tanh,
 }
 BINARY: dict[str, np.ufunc] = {
     "add": np.add,
@@ -212,6 +214,14 @@ class Builder:
 
     def program(self, outputs: Sequence[Node], per: Per) -> Program:
         """The lines that the outputs need, and no others; the outputs of tokens in order of the tokens."""
+        lines, at = self.needed(outputs)
+        if len(lines) > MOST_LINES:
+            needs, remedy = f"at most {MOST_LINES:,} lines", "Take fewer tokens, or a shorter formula."
+            raise OptionError("target", needs, f"the formula needs {len(lines):,}", remedy)
+        return Program(self.n, self.d, lines, at, per, len(outputs) // (self.n if per == "token" else 1))
+
+    def needed(self, outputs: Sequence[Node]) -> tuple[tuple[Line, ...], tuple[int, ...]]:
+        """The lines that the outputs need, in their order, and where the outputs are among them."""
         needed: set[int] = set()
         open_ = [node.line for node in outputs]
         while open_:
@@ -226,11 +236,7 @@ class Builder:
             else self._lines[at]
             for at in sorted(needed)
         )
-        if len(lines) > MOST_LINES:
-            needs, remedy = f"at most {MOST_LINES:,} lines", "Take fewer tokens, or a shorter formula."
-            raise OptionError("target", needs, f"the formula needs {len(lines):,}", remedy)
-        components = len(outputs) // (self.n if per == "token" else 1)
-        return Program(self.n, self.d, lines, tuple(place[node.line] for node in outputs), per, components)
+        return lines, tuple(place[node.line] for node in outputs)
 
     def _arguments(self, at: int) -> tuple[int, ...]:
         line = self._lines[at]

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from onelayer.errors import HypothesisError, OptionError
-from onelayer.problems.targets.expression import read_expression
-from onelayer.problems.targets.program import Array, Per, Program
+from onelayer.problems.targets.expression import read_expression, read_pooled
+from onelayer.problems.targets.pooled import Pooled
+from onelayer.problems.targets.program import MOST_LINES, Array, Per, Program
 from onelayer.problems.targets.slopes import lipschitz as derived
 from onelayer.problems.targets.zoo import ZOO, Kind
 
@@ -25,6 +26,8 @@ KINDS = ("equivariant", "invariant", "ordered")
 BATCHES = "a function from sequences [B, n, d] to values [B, n, q] or [B, q], each from its own sequence"
 #: Sequences on which symmetry and a Lipschitz constant are tried, and what float32 may cost their values.
 TRIED, ROUNDING = 64, 1e-5
+#: Lines times tokens beyond which a formula for any number of tokens is not written out for this number.
+MOST_SLOPES = 10 * MOST_LINES
 
 
 @dataclass(frozen=True)
@@ -45,17 +48,21 @@ class Target:
     program: Program | None
     lipschitz: float | None
     says: str
+    pooled: Pooled | None = None  # the same function for every number of tokens, where it is one
 
     def to_json(self) -> dict[str, Any]:
         """A Python function is not written: a saved model knows its name and what was assumed of it."""
         shape = {name: getattr(self, name) for name in ("name", "kind", "n", "d", "components", "per", "says")}
         program = None if self.program is None else self.program.to_json()
-        return shape | {"program": program, "lipschitz": None if self.lipschitz is None else self.lipschitz.hex()}
+        pooled = None if self.pooled is None else self.pooled.to_json()
+        lipschitz = None if self.lipschitz is None else self.lipschitz.hex()
+        return shape | {"program": program, "pooled": pooled, "lipschitz": lipschitz}
 
     @staticmethod
     def from_json(entry: dict[str, Any]) -> Target:
         entry = dict(entry)
         program = None if entry["program"] is None else Program.from_json(entry["program"])
+        pooled = None if entry["pooled"] is None else Pooled.from_json(entry["pooled"])
         lipschitz = None if entry["lipschitz"] is None else float.fromhex(entry["lipschitz"])
 
         def forgotten(_: Array) -> Array:
@@ -65,8 +72,10 @@ class Target:
             )
             raise OptionError("target", needs, found, "Compare predictions with the function yourself.")
 
-        evaluate = forgotten if program is None else program.evaluate
-        return Target(**entry | {"program": program, "lipschitz": lipschitz, "evaluate": evaluate})
+        written = pooled if program is None else program
+        evaluate = forgotten if written is None else written.evaluate
+        found = {"program": program, "pooled": pooled, "lipschitz": lipschitz, "evaluate": evaluate}
+        return Target(**entry | found)
 
 
 def names() -> tuple[str, ...]:
@@ -110,7 +119,8 @@ def resolve(
         raise OptionError("target", f"n={n} and d={d}", f"it is for n={found.n}, d={found.d}", "Build it anew.")
     X = np.random.default_rng(0).uniform(low, high, (2, TRIED, n, d))
     _check_finite(found, np.concatenate([X[0], _special(n, d, low, high)]))
-    _try_symmetry(found, X[0])
+    if found.pooled is None:  # else it is symmetric by its syntax
+        _try_symmetry(found, X[0])
     if lipschitz is not None:
         _try_lipschitz(found, X, lipschitz)
     return replace(found, lipschitz=_smallest(lipschitz, found.lipschitz))
@@ -160,8 +170,14 @@ def _named(text: str, n: int, d: int, low: float, high: float) -> Target:
 
 
 def _written(text: str, n: int, d: int, low: float, high: float) -> Target:
+    says, formula = f"the formula {text}", read_pooled(text, n, d)
+    if formula is not None and formula[1].lines_of_program() * n > MOST_SLOPES:
+        kind, pooled = formula
+        shape = n, d, len(pooled.outputs), pooled.per
+        return Target(text, kind, *shape, pooled.evaluate, None, None, says, pooled)
     kind, program = read_expression(text, n, d)
-    return _with_program(text, kind, program, derived(program, low, high), f"the formula {text}")
+    found = _with_program(text, kind, program, derived(program, low, high), says)
+    return found if formula is None else replace(found, pooled=formula[1])
 
 
 def _with_program(name: str, kind: Kind, program: Program, constant: float | None, says: str) -> Target:

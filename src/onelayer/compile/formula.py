@@ -1,0 +1,82 @@
+"""`formula` from a tolerance: what the compiled lines cost, and the model with what to prove of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from onelayer.compile.cost import Built, Request
+from onelayer.errors import HypothesisError
+from onelayer.functions.formula import Compiled, Compiler
+from onelayer.interfaces.plan import Plan
+from onelayer.ledger import Constant
+from onelayer.problems.answers import AnswerForm
+from onelayer.problems.targets.box import Box
+
+#: The share of the tolerance that lines are given; the rest is for rounding, and each repair takes more of it.
+SHARE, LESS = 0.96, 0.85
+#: Numbers in a model, and seconds of a proof for each of its units, measured on two cores.
+MOST_NUMBERS, SECONDS, SECONDS_A_UNIT = 1 << 24, 0.1, 1e-3
+
+
+def plan(request: Request) -> Plan:
+    """The size follows from writing the model once, which takes less time than guessing it would."""
+    made = _compiled(request, 1)
+    numbers = made.transformer.n_parameters
+    return Plan(
+        "formula",
+        1,
+        request.tolerance,
+        cells=made.units,
+        parameters=numbers,
+        bytes=24.0 * numbers,
+        seconds=SECONDS + SECONDS_A_UNIT * made.units,
+        reachable=numbers <= MOST_NUMBERS,
+        provable=True,
+        size=f"{made.lines} lines, {made.heads} heads, {made.units:,} units",
+    )
+
+
+def build(request: Request, levels: int) -> Built:
+    """With the tolerance shared out over lines; more levels leave more of it to rounding."""
+    target, made = request.target, _compiled(request, levels)
+    n, d, q = target.n, target.d, target.components
+    corners = np.array([request.low, request.high])[:, None, None].repeat(n, axis=1).repeat(d, axis=2)
+    tokens = corners.astype(request.dtype)
+    values = target.evaluate(tokens.astype(np.float64))
+    entry = {"type": "formula_error", "scope": target.per, "target": made.target}
+    constants = (
+        Constant("lines", made.lines, "of the formula and of what it was rewritten to"),
+        Constant("units", made.units, "ReLU units, of blocks and to pass numbers on"),
+        Constant("tokens", made.target["tokens"], _lengths(request)),
+    )
+    return Built(
+        made.transformer,
+        AnswerForm(target.per, None, q, False),
+        "lines",
+        "what the blocks of all lines are off, each by what later lines make of it",
+        (),
+        constants,
+        Box(n, d, request.low, request.high, request.dtype, np.empty(0)),
+        0.0,
+        {"tokens": tokens, "answers": np.ascontiguousarray(values.reshape(-1, q))},
+        tuple({**entry, "arith": arith} for arith in ("real", request.dtype.name)),
+    )
+
+
+def _lengths(request: Request) -> str:
+    pooled = request.target.pooled
+    assert pooled is not None
+    every = "the bound holds for every sequence of 1 to so many tokens"
+    return every if pooled.any_length else "the formula names the number of tokens: it holds for just so many"
+
+
+def _compiled(request: Request, levels: int) -> Compiled:
+    target: Any = request.target
+    if target.pooled is None:
+        needs = "a formula of x and of averages over y"
+        found = f"{target.name!r} is none: it is a Python function, or names tokens by their place"
+        raise HypothesisError("formula", needs, found, "Use another construction.")
+    compiler = Compiler(target.pooled, [(request.low, request.high)] * target.d, target.n)
+    return compiler.write(request.tolerance * SHARE * LESS ** (levels - 1), request.dtype)

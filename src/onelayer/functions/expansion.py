@@ -1,0 +1,108 @@
+"""Lines as sums of products of lines without y and lines with y: what a mean over y can be taken of."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from onelayer.errors import HypothesisError
+from onelayer.functions.lines import Lines
+
+#: Products of lines without y, and of lines with y; times a number each.
+Terms = dict[tuple[tuple[int, ...], tuple[int, ...]], Fraction]
+MOST_TERMS = 200
+
+
+class Expansion:
+    """Expands the lines of a formula."""
+
+    def __init__(self, lines: Lines) -> None:
+        self.lines = lines
+
+    def refusal(self, found: str, remedy: str) -> HypothesisError:
+        return HypothesisError("formula", "one aggregation, after expanding products", found, remedy)
+
+    def raw(self, lines: tuple[int, ...]) -> int:
+        found = self.lines.const(1)
+        for k in lines:
+            found = self.lines.add("mul", found, k)
+        return found
+
+    def expand(self, k: int) -> Terms:
+        """A line as a sum of products of lines without y and lines with y."""
+        L, (op, *of) = self.lines, self.lines.lines[k]
+        if op == "const":
+            return {((), ()): of[0]} if of[0] else {}
+        if "y" not in L.free[k]:
+            return {((k,), ()): Fraction(1)}
+        if L.free[k] == {"y"}:
+            return {((), (k,)): Fraction(1)}
+        if op in ("add", "sub", "neg"):
+            signs = (-1,) if op == "neg" else (1, 1 if op == "add" else -1)
+            return added([(self.expand(i), sign) for i, sign in zip(of, signs, strict=True)])
+        if op == "mul":
+            return self._times(self.expand(of[0]), self.expand(of[1]))
+        if op == "div" and ("y" not in L.free[of[1]] or L.free[of[1]] == {"y"}):
+            return self._times(self.expand(of[0]), self.expand(L.add("div", L.const(1), of[1])))
+        if op == "exp":
+            return self._exp(self.expand(of[0]), k)
+        return {((), (k,)): Fraction(1)}
+
+    def _times(self, a: Terms, b: Terms) -> Terms:
+        if len(a) * len(b) > MOST_TERMS:
+            raise self.refusal(f"an expansion of more than {MOST_TERMS} products", "Write a shorter formula.")
+        found: Terms = {}
+        for (f, y), c in a.items():
+            for (g, z), e in b.items():
+                at = tuple(sorted(f + g)), tuple(sorted(y + z))
+                found[at] = found.get(at, Fraction(0)) + c * e
+        return {at: c for at, c in found.items() if c}
+
+    def _exp(self, terms: Terms, k: int) -> Terms:
+        """e^(a + b) as e^a e^b, of what depends on y alone, on more, and not on y."""
+        L = self.lines
+        parts: dict[str, Terms] = {"free": {}, "y": {}, "both": {}}
+        for (free, ys), c in terms.items():
+            parts["free" if not ys else "both" if free else "y"][free, ys] = c
+        if len([part for part in parts.values() if part]) == 1:
+            return {((), (k,)): Fraction(1)}
+        made = {
+            name: L.add("exp", L.sum([L.scaled(c, self.raw(free + ys)) for (free, ys), c in part.items()]))
+            for name, part in parts.items()
+            if part
+        }
+        with_y = tuple(sorted(made[name] for name in ("y", "both") if name in made))
+        return {(((made["free"],) if "free" in made else ()), with_y): Fraction(1)}
+
+    def pool_terms(self, k: int) -> Terms:
+        """A line without y as products with one mean each: the part with y stands for its mean."""
+        op, *of = self.lines.lines[k]
+        if op == "const":
+            return {((), ()): of[0]} if of[0] else {}
+        if op == "mean":
+            return self.expand(of[0])
+        if op in ("add", "sub", "neg"):
+            signs = (-1,) if op == "neg" else (1, 1 if op == "add" else -1)
+            return added([(self.pool_terms(i), sign) for i, sign in zip(of, signs, strict=True)])
+        if op == "mul":
+            a, b = (self.pool_terms(i) for i in of)
+            if not (any(ys for _, ys in a) and any(ys for _, ys in b)):
+                return self._times(a, b)
+        return {((k,), ()): Fraction(1)}
+
+
+def added(parts: list[tuple[Terms, int]]) -> Terms:
+    found: Terms = {}
+    for terms, sign in parts:
+        for at, c in terms.items():
+            found[at] = found.get(at, Fraction(0)) + sign * c
+    return {at: c for at, c in found.items() if c}
+
+
+def without(all_: tuple[int, ...], some: tuple[int, ...]) -> tuple[int, ...] | None:
+    """What is left of a product after dividing by another; None if that does not go."""
+    left = list(all_)
+    for k in some:
+        if k not in left:
+            return None
+        left.remove(k)
+    return tuple(left)

@@ -1,0 +1,200 @@
+"""A formula compiled line by line: functions of a token, averages by heads, functions of the averages.
+
+Statement  a formula of a token x and of averages over all tokens y that is one aggregation deep after products are
+           expanded is computed by feed-forward, one attention layer and a readout, to any tolerance.
+Gives      a number of parameters that does not depend on the number of tokens, and grows like 1/sqrt(tolerance).
+Rests on   piecewise linear interpolation (functions/pieces.py), a product as a difference of squares, linearity of
+           averages, and, for a maximum over tokens, a softmax average being within log(n)/B of it.
+Why        a function as a box of values costs cells^(n d); its formula has a dozen lines.
+Differs    nothing is sampled or trained: what each line costs is shared out so that the fewest units keep the
+           tolerance, and the checker proves block by block that the layers are these lines.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onelayer.functions.layout import Phase
+from onelayer.functions.lines import Lines
+from onelayer.functions.rewriting import Pool, Rewriter
+from onelayer.network.weights import Attention, Embedding, Linear, Transformer
+from onelayer.problems.targets.pooled import Pooled
+from onelayer.statements import CATALOGUE
+
+STATEMENT = CATALOGUE["formula"]
+Array = NDArray[Any]
+#: Of the tolerance: what a maximum over tokens may cost, if there are blocks too; and if there are none.
+SHARP, ALONE = 0.4, 0.9
+#: Relative to its share of the tolerance: how exact a block is made that has no curvature.
+STRAIGHT = 1e-3
+#: How often slopes and tolerances of blocks are made to agree.
+STEEP = 2
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A network, and the lines that its numbers stand for, as a certificate has them."""
+
+    transformer: Transformer
+    target: dict[str, Any]
+    heads: int
+    units: int
+    lines: int
+
+
+class Compiler:
+    """A formula on a box, ready to be written with a tolerance."""
+
+    def __init__(self, target: Pooled, box: list[tuple[float, float]], tokens: int) -> None:
+        self.target, self.tokens = target, tokens
+        self.plan = Rewriter(target, box)
+        self.lines: Lines = self.plan.lines
+        self.pools = self._reachable()
+        token = self._phase(self.plan.components, [])
+        read = [k for pool in self.pools for k in (pool.value, *(k for pair in pool.logits for k in pair))]
+        self.curved = [k for k in dict.fromkeys(read) if any(j not in token.inputs for j in token.sum(k)[0])]
+        inputs = [*self.plan.components, *self.curved, *(pool.line for pool in self.pools)]
+        self.answer = self._phase(inputs, self.plan.planned)
+        self.answer.look()
+        used = {j for k in self.answer.numbers for j in self.answer.sum(k)[0]}
+        used |= {j for k in read if k not in self.curved for j in token.sum(k)[0]}
+        self.own = [k for k in self.plan.components if k in used]
+        self.channels = [*self.own, *self.curved, *(pool.line for pool in self.pools)] or self.plan.components[:1]
+        self.answer.inputs = self.channels
+        zero = self.lines.const(0)
+        before = [zero if k in {pool.line for pool in self.pools} else k for k in self.channels]
+        self.token = self._phase(self.plan.components, before)
+        self.token.look()
+
+    def _phase(self, inputs: list[int], wanted: list[int]) -> Phase:
+        return Phase(self.lines, self.plan.base, inputs, wanted)
+
+    def _reachable(self) -> list[Pool]:
+        seen, open_ = set[int](), list(self.plan.planned)
+        while open_:
+            k = open_.pop()
+            if k not in seen:
+                seen.add(k)
+                op, *of = self.lines.lines[k]
+                if k not in self.plan.pools and op not in ("x", "y", "const"):
+                    open_ += of
+        return [pool for k, pool in self.plan.pools.items() if k in seen]
+
+    # Tolerances -------------------------------------------------------------------------------------------------
+
+    def share_out(self, tolerance: float) -> dict[int, float]:
+        """Tolerances of blocks, for the fewest units; and how sharp each maximum is. A block takes K/sqrt(e) units
+        and moves an output by A e: their sum is least, for a given sum of A e, where e is as (K/A)^(2/3)."""
+        q = len(self.plan.planned)
+        out: dict[int, Array] = {}
+        for i, k in enumerate(self.plan.planned):
+            out[k] = out.get(k, np.zeros(q)) + np.eye(q)[i]
+        answer, inputs = self.answer.gains(out)
+        back: dict[int, Array] = {}
+        for pool in self.pools:
+            gain = inputs.get(pool.line, np.zeros(q))
+            back[pool.value] = back.get(pool.value, np.zeros(q)) + gain
+            wide = self.lines.ranges[pool.value][1] - self.lines.ranges[pool.value][0]
+            for a, b in (pair[::step] for pair in pool.logits for step in (1, -1)):
+                size = max(map(abs, self.lines.ranges[b]))
+                back[a] = back.get(a, np.zeros(q)) + gain * size * wide
+        for k in self.curved:
+            back[k] = back.get(k, np.zeros(q)) + inputs.get(k, np.zeros(q))
+        kept = {k: gain for k, gain in back.items() if k in self.curved}
+        token: dict[int, Array] = self.token.gains(kept)[0] if kept else {}
+        blocks: list[tuple[Phase, int, Array]] = [(self.answer, j, answer[j]) for j in self.answer.functions]
+        blocks += [(self.token, j, token.get(j, np.zeros(q))) for j in self.token.functions]
+        sharp = [pool for pool in self.pools if pool.kind == "largest"]
+        curved = any(phase.shapes[j].size > 0 for phase, j, _ in blocks)
+        spent = tolerance * (0.0 if not sharp else SHARP if curved else ALONE)
+        rest, sizes = tolerance - (spent if curved else 0.0), [phase.shapes[j].size for phase, j, _ in blocks]
+        gains = [max(float(moved.max()), 1e-12) for *_, moved in blocks]
+        parts = [g ** (1 / 3) * s ** (2 / 3) for g, s in zip(gains, sizes, strict=True)]
+        scale = rest / max(float(np.sum(parts)), 1e-300)
+        for (phase, j, _), g, s in zip(blocks, gains, sizes, strict=True):
+            phase.tolerance[j] = scale * (s / g) ** (2 / 3) if s > 0 else STRAIGHT * tolerance / (g * len(blocks))
+        total = (
+            float(np.sum([inputs.get(pool.line, np.zeros(q)) for pool in sharp], axis=0).max()) if sharp else 0.0
+        )
+        return {pool.line: math.log(max(self.tokens, 2)) * total / spent for pool in sharp}
+
+    # Weights ----------------------------------------------------------------------------------------------------
+
+    def write(self, tolerance: float, dtype: np.dtype[Any]) -> Compiled:
+        sharp = self.share_out(tolerance)
+        for _ in range(STEEP):  # blocks of functions with a vertical tangent are as steep as they are exact
+            for phase in (self.token, self.answer):
+                phase.slopes = {j: block.steepest for j, block in phase.blocks(dtype).items()}
+            sharp = self.share_out(tolerance)
+        d, stages = len(self.plan.components), list[list[int]]()
+        embedding, before = None, list[Linear]()
+        if self.token.functions:
+            before, stages = self.token.layers(dtype)
+        else:
+            columns = [self.token._sum(k) for k in self.token.wanted]
+            lift = np.zeros((d, len(columns)), dtype)
+            for c, (terms, _) in enumerate(columns):
+                for k, e in terms.items():
+                    lift[self.plan.components.index(k), c] = float(e)
+            embedding, stages = Embedding(lift=lift), [list(self.token.wanted)]
+        after, lines = self.answer.layers(dtype, hidden=1)
+        attention = self._attention(sharp, dtype)
+        # The channels after attention, then the hidden layers of the readout; the last one gives the outputs.
+        stages += [list(self.channels), *lines[:-1]]
+        target = {
+            "d": d,
+            "tokens": self.tokens,
+            "per": self.target.per,
+            "box": [[float(a).hex(), float(b).hex()] for a, b in self.lines.box],
+            "lines": self.lines.to_json(),
+            "outputs": self.plan.outputs,
+            "planned": self.plan.planned,
+            "stages": stages,
+        }
+        transformer = Transformer(attention, embedding, tuple(before), tuple(after))
+        units = sum(layer.width for layer in (*before[:-1], *after[:-1]))
+        return Compiled(transformer, target, attention.heads, units, len(self.lines.lines))
+
+    def _row(self, k: int) -> tuple[Array, float]:
+        """A line of a token over the channels, and its constant."""
+        row = np.zeros(len(self.channels))
+        if k in self.curved:
+            row[self.channels.index(k)] = 1.0
+            return row, 0.0
+        terms, constant = self.token._sum(k)
+        for j, e in terms.items():
+            row[self.channels.index(j)] = float(e)
+        return row, float(constant)
+
+    def _attention(self, sharp: dict[int, float], dtype: np.dtype[Any]) -> Attention:
+        """A head for all values with the same logits, or more of them if that is narrower."""
+        together: dict[Any, list[Pool]] = {}
+        for pool in self.pools:
+            together.setdefault(pool.line if pool.kind == "largest" else pool.logits, []).append(pool)
+        groups = list(together.values())
+        least = max((len(group[0].logits) for group in groups), default=1) or 1
+        most = max((len(group) for group in groups), default=1)
+        sizes = range(least, max(least, most) + 1)
+        size = min(sizes, key=lambda s: s * sum(-(-len(group) // s) for group in groups))
+        heads = [group[i : i + size] for group in groups for i in range(0, len(group), size)] or [[]]
+        w = len(self.channels)
+        Q, K, V, O = (np.zeros((len(heads), *shape)) for shape in ((w, size),) * 3 + ((size, w),))
+        b_Q = np.zeros((len(heads), size))
+        for g, head in enumerate(heads):
+            pairs = head[0].logits if head else ()
+            for s, (q, k) in enumerate(pairs):
+                Q[g, :, s], b_Q[g, s] = self._row(q)
+                K[g, :, s], _ = self._row(k)
+            if head and head[0].kind == "largest":
+                K[g, :, 0] = self._row(head[0].value)[0] * sharp[head[0].line]
+                b_Q[g, 0] = 1.0
+            for s, pool in enumerate(head):
+                V[g, :, s], _ = self._row(pool.value)
+                O[g, s, self.channels.index(pool.line)] = 1.0
+        W_Q, W_K, W_V, W_O = (a.astype(dtype) for a in (Q, K, V, O))
+        return Attention(W_Q, W_K, W_V, W_O, b_Q=b_Q.astype(dtype) if b_Q.any() else None)

@@ -1,0 +1,235 @@
+"""formula_error: how far a network is from a formula, for all sequences of up to so many tokens of a box.
+
+In real arithmetic blocks.py follows the layers before and after attention. In between, a head averages values with
+weights softmax(q . k). If its logits are within D of the planned ones, up to what is the same for all y, each
+weight is within a factor e^(2 D), and an average of values with range R is off by at most (e^(2 D) - 1) |R|/2. An
+average of v with weights softmax(B v) is below the largest v by at most log(n)/B: the logarithm of sum e^(B v) is B
+times that average plus an entropy, which is at most log n. What an arithmetic adds is bounded for one token that
+stands for all, as in rounding.py; of a head it is bounded below.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from onelayer_checker.core.balls import EXP_U, NORMAL, REAL, TINY, UP, Arithmetic, Array, Ball, U, gamma, guarded
+from onelayer_checker.core.claims import Claim, Verdict
+from onelayer_checker.core.files import Malformed
+from onelayer_checker.core.graph import Network
+from onelayer_checker.core.judge import Judge
+from onelayer_checker.functions.algebra import ONE, Key, Polynomial, key, product, total
+from onelayer_checker.functions.blocks import Group, Number, last, layer, plain
+from onelayer_checker.functions.formulas import Formula, Meaning, Undefined
+from onelayer_checker.functions.intervals import Interval
+from onelayer_checker.functions.rounding import Value, affine, products, stack
+from onelayer_checker.functions.slopes import dense
+
+#: At least the logarithm of 2.
+LOG_TWO = 0.6931471805599454
+
+
+def judge(found: Judge, claim: Claim) -> Verdict:
+    formula, network, data = claim.target, found.network, found.data
+    assert isinstance(formula, Formula)
+    q = len(formula.outputs)
+    shape = formula.d, q, formula.per
+    if data.tokens.dtype == np.int64 or (data.tokens.shape[2], data.answers.shape[1], claim.scope) != shape:
+        raise Malformed("claim", "the formula takes or gives other numbers than the network")
+    if network.causal or "embedding.positions" in network.tensors:
+        raise Malformed("claim", "a formula knows no places of tokens")
+    try:
+        if "error" not in found.memo.get(formula, {}):
+            found.memo[formula] = {"error": real_error(network, formula)}
+        error = (found.memo[formula]["error"] + rounding(network, formula, claim.A)) * UP
+    except Undefined as unseen:
+        return Verdict("undecided", str(unseen), np.inf)
+    bound = claim.numbers["bound"]
+    if not error <= bound:
+        return Verdict("undecided", f"the error may be {error:.6g}", error)
+    where = f"for every sequence of 1 to {formula.tokens:,} tokens of the box"
+    return Verdict("proved", f"largest error {error:.6g} {where}", error)
+
+
+def real_error(network: Network, formula: Formula) -> float:
+    """At least the error of any output, in real arithmetic."""
+    meaning, T = formula.meaning, network.tensors
+    if why := meaning.disagreement():
+        raise Undefined(why)
+    before, after = network.feedforward.layers, (network.bottleneck, *network.readout.layers)
+    stages = list(formula.stages)
+    if len(stages) != ("embedding.lift" in T) + len(before) + len(after):
+        raise Undefined("the plan has another number of layers than the network")
+    h = [Number(_component(formula, c), 0.0, 0.0) for c in range(formula.d)]
+    if "embedding.lift" in T:
+        lift = T["embedding.lift"]
+        h = last(meaning, plain(h), lift, T.get("embedding.bias", np.zeros(lift.shape[1])), stages.pop(0))
+    for layers, attended in ((before, False), (after, True)):
+        if attended:
+            h = attention(network, meaning, h, stages.pop(0))
+        groups: list[Group] = plain(h)
+        for i, part in enumerate(layers):
+            if i + 1 < len(layers):
+                groups = layer(meaning, groups, dense(part), part.bias, stages.pop(0))
+            else:
+                lines = formula.planned if attended else stages.pop(0)
+                h = last(meaning, groups, dense(part), part.bias, lines)
+    return max((abs(found.offset) + found.error) * UP for found in h)
+
+
+def _component(formula: Formula, c: int) -> int:
+    for k, line in enumerate(formula.lines):
+        if line == ("x", c):
+            return k
+    raise Undefined(f"no line is component {c} of a token")
+
+
+@dataclass(frozen=True)
+class Head:
+    """What a head is taken for: an average with weights e^logit, or the largest of a polynomial."""
+
+    logit: Polynomial
+    largest: Polynomial | None
+    error: float  # of an average, relative to half of its range
+    late: float  # by how much it stays below the largest
+
+
+def attention(network: Network, meaning: Meaning, h: list[Number], lines: tuple[int, ...]) -> list[Number]:
+    """The stream after attention, whose numbers are said to stand for these lines."""
+    T, A = network.tensors, meaning.algebra
+    O, (H, w, s) = T["attention.W_O"], T["attention.W_Q"].shape
+    if len(lines) != w or len(h) != w:
+        raise Undefined("the plan has another number of channels than the stream")
+    own, other = ([_polynomial(meaning, x, swapped) for x in h] for swapped in (False, True))
+    values = [[_read(T["attention.W_V"][g, :, k], other, h, 0.0) for k in range(s)] for g in range(H)]
+    heads = [_head(network, meaning, g, own, other, h, lines) for g in range(H)]
+    found = []
+    for c, line in enumerate(lines):
+        z, error = own[c], h[c].error
+        for g, head in enumerate(heads):
+            for k in np.flatnonzero(O[g, :, c]):
+                v, off = values[g][k]
+                if head.largest is None or not v.keys() - {()}:
+                    o, wide = A.average(head.logit, v), meaning.enclose(v)
+                    off += head.error * float((wide[1] - wide[0])[0]) / 2 * UP
+                else:
+                    P = head.largest
+                    o, wide = A.atom(("largest", key(P)), (A.needs(*P) - {"y"}) | {"pool"}), meaning.enclose(P)
+                    off += _size(meaning.enclose(total((v, 1), (P, -1)))) + head.late
+                    off += head.error * float((wide[1] - wide[0])[0]) / 2 * UP
+                z = total((z, 1), (o, Fraction(float(O[g, k, c]))))
+                error += abs(float(O[g, k, c])) * off * UP
+        apart = meaning.enclose(total((z, 1), (meaning.normal(line), -1)))
+        low, high = float(apart[0][0]), float(apart[1][0])
+        offset = low / 2 + high / 2
+        error = (error + max(high - offset, offset - low)) * (UP * UP) + TINY
+        if not error < np.inf:
+            raise Undefined(f"channel {c} of the stream is not seen to be line {line}")
+        found.append(Number(line, offset, error))
+    return found
+
+
+def _polynomial(meaning: Meaning, x: Number, swapped: bool) -> Polynomial:
+    return total((meaning.normal(x.line, swapped), 1), (ONE, Fraction(x.offset)))
+
+
+def _read(w: Array, of: list[Polynomial], h: list[Number], b: float) -> tuple[Polynomial, float]:
+    """A query, key or value: its polynomial, and how far off it may be."""
+    used = [int(c) for c in np.flatnonzero(w)]
+    p = total((ONE, Fraction(b)), *((of[c], Fraction(float(w[c]))) for c in used))
+    return p, sum(abs(float(w[c])) * h[c].error for c in used) * (UP * UP)
+
+
+def _size(a: Interval) -> float:
+    return float(max(abs(a[0][0]), abs(a[1][0])))
+
+
+def _head(
+    network: Network,
+    meaning: Meaning,
+    g: int,
+    own: list[Polynomial],
+    other: list[Polynomial],
+    h: list[Number],
+    lines: tuple[int, ...],
+) -> Head:
+    """The average, or the largest value, of the lines whose logits are nearest to those of the head."""
+    T, A = network.tensors, meaning.algebra
+    s = T["attention.W_Q"].shape[2]
+    logit, error = Polynomial(), 0.0
+    for k in range(s):
+        b_Q, b_K = (float(T[name][g, k]) if name in T else 0.0 for name in ("attention.b_Q", "attention.b_K"))
+        q, e = _read(T["attention.W_Q"][g, :, k], own, h, b_Q)
+        p, f = _read(T["attention.W_K"][g, :, k], other, h, b_K)
+        logit = total((logit, 1), (product(q, p), 1))
+        error += (_size(meaning.enclose(q)) * f + _size(meaning.enclose(p)) * e + e * f) * (UP * UP)
+    seen = {m: c for m, c in logit.items() if "y" in A.needs(m)}
+    named = dict.fromkeys(A.atoms[atom] for k in lines for m in meaning.normal(k) for atom, _ in m)
+    best = Head({}, None, _factor(_size(meaning.enclose(seen)) + error), 0.0)
+    for what in named:
+        wanted: Key = what[1] if what[0] in ("average", "largest") else ()
+        sharp, P = Fraction(1), dict(wanted)
+        if what[0] == "largest":
+            steep = [seen.get(m, Fraction(0)) / c for m, c in P.items() if m]
+            sharp = steep[0] if steep else Fraction(0)
+        elif what[0] != "average":
+            continue
+        near = {m: c for m, c in total((seen, 1), (P, -sharp)).items() if "y" in A.needs(m)}
+        off = _factor(_size(meaning.enclose(near)) + error)
+        if sharp > 0 and (off < best.error or (what[0] == "largest" and off <= best.error)):
+            late = LOG_TWO * max((meaning.formula.tokens - 1).bit_length(), 1) / float(sharp) * UP
+            best = Head(P, P, off, late) if what[0] == "largest" else Head(P, None, off, 0.0)
+    return best
+
+
+def _factor(D: float) -> float:
+    """At least e^(2 D) - 1, which is at most 2 D + 4 D^2 while 2 D <= 1."""
+    return (2 * D + 4 * D * D) * UP if 2 * D <= 1 else np.inf
+
+
+def rounding(network: Network, formula: Formula, A: Arithmetic) -> float:
+    """At least what the arithmetic moves an answer by, for all tokens of the box and up to so many of them."""
+    if A is REAL:
+        return 0.0
+    T, n = network.tensors, formula.tokens
+    low, high = (np.array([[side[i] for side in formula.box]]) for i in (0, 1))
+    centre = low / 2 + high / 2
+    radius = np.maximum(high - centre, centre - low) * UP + TINY
+    size = np.abs(centre) + radius
+    h = Value(Ball(centre, radius), guarded(size * (A.u * UP) + A.tiny, size, A))
+    if "embedding.lift" in T:
+        h = affine(h, T["embedding.lift"], T.get("embedding.bias", 0.0), A)
+    h = stack(network.feedforward.layers, h, A)
+    H, w, s = T["attention.W_Q"].shape
+    q, k, v = (_rows(T, name, h, A) for name in "QKV")
+    o = average(products(q, k.swap(1, 2), A), v, n, A).reshape(1, H * s)
+    z = affine(o, T["attention.W_O"].reshape(H * s, w), h, A)
+    return float(stack((network.bottleneck, *network.readout.layers), z, A).error.max())
+
+
+def _rows(T: dict[str, Array], name: str, h: Value, A: Arithmetic) -> Value:
+    """Queries, keys or values of a token, [heads, 1, s]."""
+    W = T[f"attention.W_{name}"]
+    H, w, s = W.shape
+    bias = T.get(f"attention.b_{name}", np.zeros((H, s))).ravel()
+    return affine(h, W.swapaxes(0, 1).reshape(w, H * s), bias, A).reshape(H, 1, s)
+
+
+def average(logits: Value, v: Value, n: int, A: Arithmetic) -> Value:
+    """Averages of at most n values, which lie where values do.
+
+    With L the perturbation of an exponent as in rounding.py, an exponential is off by a factor e^L, and so is their
+    sum. It adds up with at most n - 1 roundings of each, an average with n more, and a quotient or two: 2 n + 8. So
+    each term of the average is off by a factor e^x, x = 2 L + 2 L^2 + gamma(2 n + 8), and |e^x - 1| <= x + x^2.
+    """
+    size, largest = (a.max(axis=(1, 2), keepdims=True) for a in (logits.known.m, logits.error))
+    L = 2 * size * (2 * U + 2 * A.roundings * A.u) + largest * (1 + 4 * A.roundings * A.u) + 2 * EXP_U + A.exp_error
+    L = np.where((size == 0) & (largest == 0), 0.0, L * (UP * UP))  # all exponentials are exactly 1
+    x = (2 * L * (1 + L) + gamma(2 * n + 8, A.u)) * UP
+    reach = v.known.m + v.error
+    lost = 8.0 * (n + 8) * (n + 8) * (A.tiny + NORMAL) * (2 + reach) + TINY
+    moved = v.error * (1 + x + x * x) + reach * (x + x * x) + lost
+    safe = (x <= 1) & (size < A.big / 4) & (4.0 * n * reach < A.big)
+    return Value(v.real, np.where(safe, moved * (UP * UP), np.inf))

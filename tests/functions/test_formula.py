@@ -1,0 +1,97 @@
+"""Formulas compiled line by line: what is proved holds, whatever the number of tokens."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from onelayer import approximate, load
+from onelayer.errors import HypothesisError
+from onelayer.model import Model
+
+FORMULAS = [
+    "x - mean(y)",
+    "mean(y)",
+    "mean((y - mean(y))**2)",
+    "sum(exp(3*x*y)*y)/sum(exp(3*x*y))",
+    "sqrt(mean(y))",
+    "x*exp(-mean((x-y)**2))",
+    "max(y) - min(y)",
+    "abs(x - mean(y))",
+    "sin(3*x)*mean(cos(2*y))",
+    "mean((x-y)**3)",
+    "log(mean(exp(y)))",
+    "tanh(2*x - mean(y))",
+    "max(x, mean(y), 0.3)",
+    "1/(1 + mean(y*y))",
+]
+
+
+def compiled(text: str, n: int = 5, tolerance: float = 0.02, **options: object) -> Model:
+    return approximate(text, n=n, tolerance=tolerance, construction="formula", **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_every_error_found_is_below_the_proved_bound(text: str) -> None:
+    model = compiled(text)
+    assert model.error_bound <= 0.02
+    X = np.random.default_rng(1).uniform(0, 1, (3000, 5, 1)).astype(np.float32)
+    X[:1000] = np.round(X[:1000])
+    assert model.errors(X).max() <= model.error_bound
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7])
+def test_the_bound_holds_for_every_smaller_number_of_tokens(n: int) -> None:
+    model = compiled("x*exp(-mean((x-y)**2))", n=9)
+    X = np.random.default_rng(2).uniform(0, 1, (500, n, 1)).astype(np.float32)
+    assert model.target.pooled is not None
+    found = np.abs(model.predict(X).astype(np.float64) - model.target.pooled.evaluate(X))
+    assert found.max() <= model.error_bound
+
+
+@pytest.mark.parametrize("text", ["x - mean(y)", "sum(exp(3*x*y)*y)/sum(exp(3*x*y))"])
+def test_one_head_is_exact_for_any_number_of_tokens(text: str) -> None:
+    small, large = (compiled(text, n=n, tolerance=1e-4) for n in (8, 512))
+    assert small.n_parameters == large.n_parameters <= 50
+    assert large.certificate is not None
+    real = [float.fromhex(claim["bound"]) for claim in large.certificate.claims if claim["arith"] == "real"]
+    assert max(real) <= 1e-9
+    assert large.error_bound <= 1e-4
+
+
+def test_parameters_do_not_depend_on_the_number_of_tokens_and_grow_like_a_root() -> None:
+    text = "mean((y - mean(y))**2)"
+    counts = [compiled(text, n=4, tolerance=t, dtype="float64").n_parameters for t in (1e-2, 1e-3, 1e-4)]
+    assert compiled(text, n=64, tolerance=1e-2, dtype="float64").n_parameters == counts[0]
+    slopes = np.diff(np.log(counts)) / np.log(10)
+    assert (slopes > 0.3).all()
+    assert (slopes < 0.6).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("mean(abs(y - mean(y)))", "another average and to y"),
+        ("mean(tanh(x*y))", "x and y together"),
+        ("max(x*y)", "pairs of tokens"),
+        ("1/(mean(y) - 0.51)", "a divisor"),
+        ("x1 + mean(y)", "by their place"),
+    ],
+)
+def test_what_one_aggregation_cannot_do_is_refused_with_the_reason(text: str, why: str) -> None:
+    with pytest.raises(HypothesisError, match=why):
+        compiled(text)
+
+
+def test_auto_takes_the_formula_first() -> None:
+    model = approximate("mean(y)", n=8, tolerance=0.05)
+    assert model.interface.construction == "formula"  # type: ignore[attr-defined]
+    assert model.n_parameters <= 50
+
+
+def test_a_compiled_formula_survives_a_round_trip(tmp_path: object) -> None:
+    model = compiled("x*exp(-mean((x-y)**2))")
+    again = load(model.save(f"{tmp_path}/model"))
+    assert again == model
+    assert "of 1 to 5 tokens" in again.explain()
+    assert "x*exp(-mean((x - y)**2))" in again.explain()
