@@ -23,7 +23,7 @@ from onelayer_checker.functions.intervals import Interval, minus, out, plus, tim
 from onelayer_checker.functions.jets import ONE, ZERO, Jet, of_one, of_two
 
 #: How often intervals are halved, how many there may be, and how close to what is reached is close enough.
-ROUNDS, MOST_PIECES, CLOSE = 60, 1 << 14, 0.02
+ROUNDS, MOST_PIECES, CLOSE = 60, 1 << 14, 0.01
 #: Relative to the size of G: where it ends to matter.
 FAINT = 2.0**-44
 

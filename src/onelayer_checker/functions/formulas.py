@@ -121,16 +121,15 @@ class Meaning:
             self._add(k)
 
     def _add(self, k: int) -> None:
-        """Range and polynomial of a line; every line must be defined on the whole box."""
+        """Range and polynomial of a line. Every line must be defined on the whole box, which its operation decides:
+        of x/x a polynomial says 1."""
         found = self._range(k)
-        at = key(self.normal(k))
-        for other in (self.known.get(at), self.enclose(self.normal(k))):
-            if other is not None:
-                found = np.maximum(found[0], other[0]), np.minimum(found[1], other[1])
-        if not (np.isfinite(found[0]) & np.isfinite(found[1]) & (found[0] <= found[1])).all():
+        if not (np.isfinite(found[0]) & np.isfinite(found[1])).all():
             raise Undefined(f"line {k}, {self.formula.lines[k][0]}, is not seen to be defined on the whole box")
-        self.known[at] = found
-        self.ranges.append(found)
+        other = self.enclose(self.normal(k))
+        low, high = np.maximum(found[0], other[0]), np.minimum(found[1], other[1])
+        self.known[key(self.normal(k))] = low, high
+        self.ranges.append((low, high))
 
     def _range(self, k: int) -> Interval:
         op, *of = self.formula.lines[k]

@@ -1,0 +1,215 @@
+"""Forgeries of bundles that claim something about a formula, and networks by hand that look like one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from attacks.bundle import Bundle
+from attacks.counterexamples import Counterexample, Tensors, bundle
+from attacks.forged_functions import Change, causal, claims, times, weight
+from attacks.forgeries import Forgery
+
+Target = dict[str, Any]
+
+
+def edited(change: Any) -> Change:
+    """Edits the target of every claim."""
+    return claims(lambda claim: change(claim["target"]))
+
+
+def _refused(name: str, why: str, change: Change, result: str = "UNKNOWN", gate: str = "") -> Forgery:
+    return Forgery(name, why, result, gate, change)
+
+
+def _put(target: Target, field: str, at: int, value: Any) -> None:
+    target[field][at] = value
+
+
+def _opposite(target: Target) -> None:
+    """The other sign in the first difference that the target itself makes."""
+    at = next(k for k, line in enumerate(target["lines"]) if line[0] == "sub")
+    target["lines"][at] = ["add", *target["lines"][at][1:]]
+
+
+def _bias(name: str, by: float) -> Change:
+    return weight(name, lambda a: a.__setitem__(len(a) // 2, a[len(a) // 2] + by))
+
+
+def of_formula(base: Bundle) -> Iterator[Forgery]:
+    """Of x exp(-mean((x - y)^2)), whose plan has squares before attention and in the readout."""
+    target = base.certificate["claims"][0]["target"]
+    last = len(target["stages"]) - 1
+    yield _refused("tighter", "nothing says that the error is that small", times("bound", 0.9))
+    yield _refused("one sign", "the weights compute another function", edited(_opposite))
+    yield _refused("wider box", "blocks end where the range did", edited(lambda t: _put(t, "box", 0, _box(-1, 2))))
+    yield _refused("moved box", "blocks lie elsewhere", edited(lambda t: _put(t, "box", 0, _box(1, 2))))
+    for i, name in enumerate(sorted(n for n in base.model if n.endswith("bias") and base.model[n].size > 3)):
+        yield _refused(f"corner {i}", "a corner is elsewhere", _bias(name, 0.25))
+    for name in sorted(base.model):
+        if np.abs(base.model[name]).max() > 0:
+            yield _refused(f"{name} changed", "the largest weight counts", weight(name, _larger))
+    yield _refused("planned", "the plan is another function", edited(lambda t: _put(t, "planned", 0, 0)))
+    yield _refused(
+        "both planned",
+        "outputs and plan agree, the weights do not",
+        edited(lambda t: (_put(t, "planned", 0, 0), _put(t, "outputs", 0, 0))),
+    )
+    for i in range(last + 1):
+        yield _refused(
+            f"stage {i}", "numbers stand for other lines", edited(lambda t, i=i: t["stages"][i].reverse())
+        )
+        yield _refused(f"no stage {i}", "a layer has no lines", edited(lambda t, i=i: t["stages"].pop(i)))
+    yield _refused("short stage", "a number has no line", edited(lambda t: t["stages"][last].pop()))
+    yield _refused("sequence", "it depends on x", _per_sequence, "UNKNOWN")
+    yield _refused("causal", "averages end at the token", causal, "MALFORMED", "claim")
+    for name, value in (("d", 2), ("tokens", 0), ("tokens", True), ("box", []), ("per", "last"), ("stages", 3)):
+        yield _refused(
+            f"{name} {value}",
+            "no such formula",
+            edited(lambda t, n=name, v=value: t.update({n: v})),
+            "MALFORMED",
+            "claim",
+        )
+    for name, line in (
+        ("itself", ["neg", len(target["lines"])]),
+        ("no operation", ["tan", 0]),
+        ("no component", ["x", 1]),
+        ("over zero", ["ratio", 1, 0]),
+        ("too few", ["add", 0]),
+    ):
+        yield _refused(name, "no such line", edited(lambda t, v=line: t["lines"].append(v)), "MALFORMED", "claim")
+
+
+def _per_sequence(b: Bundle) -> None:
+    claims(lambda claim: (claim.update(scope="sequence"), claim["target"].update(per="sequence")))(b)
+    assert b.names is not None
+    b.names["scope"] = "sequence"
+    b.data["answers"] = b.data["answers"][: len(b.data["tokens"])]
+
+
+def _larger(a: np.ndarray) -> None:
+    at = np.unravel_index(int(np.abs(a).argmax()), a.shape)
+    a[at] *= 1.25
+
+
+def _box(low: float, high: float) -> list[str]:
+    return [float(low).hex(), float(high).hex()]
+
+
+def about(arith: str, bound: float, lines: list[list[Any]], stages: list[list[int]], **more: Any) -> dict[str, Any]:
+    """A claim about the last line, per token, of sequences of up to 4 tokens in [0, 1]."""
+    k = len(lines) - 1
+    target = {"d": 1, "tokens": 4, "per": "token", "box": [_box(0, 1)], "lines": lines, "outputs": [k]}
+    target |= {"planned": [k], "stages": stages} | more
+    return {
+        "type": "formula_error",
+        "arith": arith,
+        "scope": "token",
+        "bound": float(bound).hex(),
+        "target": target,
+    }
+
+
+def one(value: float) -> list[Any]:
+    return ["const", float(value).hex()]
+
+
+X: list[Any] = ["x", 0]
+
+
+def made(dtype: str, layers: list[tuple[Any, Any]], claim: dict[str, Any], **more: Any) -> Bundle:
+    model: Tensors = {f"readout.{i}.weight": W for i, (W, _) in enumerate(layers)}
+    model |= {f"readout.{i}.bias": b for i, (_, b) in enumerate(layers)}
+    model |= {f"attention.{name}": a for name, a in more.items()}
+    return bundle(dtype, model, [[[0.5]]], [0.0], claim)
+
+
+PASS = ([[1]], [1])
+HEAD = {"W_Q": [[[0]]], "W_K": [[[0]]], "W_V": [[[1]]], "W_O": [[[1]]]}
+
+
+def false_formulas() -> Iterator[Counterexample]:
+    """Each claim is false, or true of another arithmetic."""
+    square = [X, ["mul", 0, 0]]
+    chord = [([[1]], [0]), ([[1]], [0])]
+    yield Counterexample(
+        "between corners",
+        "x^2 and its chord x agree at 0 and at 1, and are 1/4 apart between",
+        made("float64", chord, about("real", 0.24, square, [[0], [0]])),
+    )
+    yield Counterexample(
+        "a kink between corners",
+        "|x - 1/2| and the constant 1/2 agree at both ends",
+        made(
+            "float64",
+            [([[0]], [1]), ([[0.5]], [0])],
+            about("real", 0.4, [X, one(0.5), ["sub", 0, 1], ["abs", 2]], [[0], [1]]),
+        ),
+    )
+    tiny = [([[1]], [0]), ([[2.0**-130]], [0]), ([[2.0**126]], [0])]
+    yield Counterexample(
+        "subnormal slope",
+        "2^-130 may be flushed to 0: then x/16 is answered with 0",
+        made("float32", tiny, about("float32", 0.05, [X, one(1 / 16), ["mul", 0, 1]], [[0], [0], [0]])),
+    )
+    yield Counterexample(
+        "a pole that cancels",
+        "x/x has no value at 0",
+        made("float64", [([[0]], [1]), ([[1]], [0])], about("real", 0.1, [X, ["div", 0, 0]], [[0], [1]])),
+    )
+    yield Counterexample(
+        "a root of what may be negative",
+        "sqrt(x - 1/2)^2 has no value below 1/2",
+        made(
+            "float64",
+            [([[1]], [0]), ([[1]], [-0.5])],
+            about("real", 0.1, [X, one(0.5), ["sub", 0, 1], ["sqrt", 2], ["mul", 3, 3]], [[0], [2]]),
+        ),
+    )
+    mean = [X, ["y", 0], ["mean", 1], ["add", 0, 2]]
+    yield Counterexample(
+        "a mean that is not read",
+        "x + mean(y) is not x + mean(y)/2",
+        made(
+            "float64",
+            [([[1]], [0]), ([[1]], [0])],
+            about("real", 0.4, mean, [[3], [3]]),
+            **HEAD | {"W_V": [[[0.5]]]},
+        ),
+    )
+    yield Counterexample(
+        "a free y",
+        "y is no token of which anybody spoke",
+        made("float64", chord, about("real", 2.0, [X, ["y", 0]], [[0], [0]])),
+    )
+    largest = [X, ["y", 0], ["largest", 1], ["add", 0, 2]]
+    yield Counterexample(
+        "not sharp enough",
+        "with logits 8 y the average of 4 tokens may be more than 1/20 below the largest",
+        made(
+            "float64",
+            [([[1]], [0]), ([[1]], [0])],
+            about("real", 0.05, largest, [[3], [3]]),
+            **HEAD | {"W_K": [[[8]]], "b_Q": [[1]]},
+        ),
+    )
+    yield Counterexample(
+        "the smallest",
+        "with logits -1000 y it is the smallest",
+        made(
+            "float64",
+            [([[1]], [0]), ([[1]], [0])],
+            about("real", 0.5, largest, [[3], [3]]),
+            **HEAD | {"W_K": [[[-1000]]], "b_Q": [[1]]},
+        ),
+    )
+    many = about("float32", 1e-6, mean, [[3], [3]])
+    many["target"]["tokens"] = 1 << 16
+    yield Counterexample(
+        "many tokens",
+        "65,536 terms, each rounded as often as that, are further off than 1e-6",
+        made("float32", [([[1]], [0]), ([[1]], [0])], many, **HEAD),
+    )
