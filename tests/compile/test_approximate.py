@@ -119,7 +119,7 @@ def test_auto_takes_the_smallest_with_a_proof_and_says_what_the_others_cost() ->
 
 
 def test_auto_fits_nothing_where_cells_are_fewer_or_a_proof_takes_long() -> None:
-    for target, n in (("max", 2), ("standardise", 3), ("reversal", 2)):
+    for target, n in (("median", 2), ("standardise", 3), ("reversal", 2)):
         model = onelayer.approximate(target, n=n, tolerance=0.2)
         assert {plan.construction for plan in model.interface.compared} == {"quantise", "positional"}, target
 
@@ -129,10 +129,10 @@ def test_auto_goes_on_when_one_construction_refuses(monkeypatch) -> None:
         raise onelayer.HypothesisError("quantise", "patience", "none", "Wait.")
 
     monkeypatch.setitem(compiler.PLANS, "quantise", refuse)
-    assert onelayer.approximate("max", n=2, tolerance=0.1).interface.construction == "positional"
+    assert onelayer.approximate("median", n=2, tolerance=0.1).interface.construction == "positional"
     monkeypatch.setitem(compiler.PLANS, "positional", refuse)
     with pytest.raises(onelayer.HypothesisError, match="patience"):
-        onelayer.approximate("max", n=2, tolerance=0.1)
+        onelayer.approximate("median", n=2, tolerance=0.1)
 
 
 def test_auto_takes_the_next_plan_when_the_first_cannot_be_proved(monkeypatch) -> None:
@@ -154,7 +154,7 @@ def test_auto_takes_the_next_plan_when_the_first_cannot_be_proved(monkeypatch) -
 def test_a_tolerance_out_of_reach_is_refused_before_any_work() -> None:
     said: list[str] = []
     with pytest.raises(onelayer.HypothesisError, match=r"in all.*GiB.*tolerance of about") as caught:
-        onelayer.approximate("attention", n=4, d=2, tolerance=0.001, on_step=said.append)
+        onelayer.approximate("sort", n=4, d=2, tolerance=0.001, on_step=said.append)
     assert not any("building" in line for line in said)
     assert "0.001 would take" in str(caught.value)
 

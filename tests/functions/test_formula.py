@@ -22,6 +22,8 @@ FORMULAS = [
     "mean((x-y)**3)",
     "log(mean(exp(y)))",
     "tanh(2*x - mean(y))",
+    "mean(sin(2*(x - y)))",
+    "mean(cos(y + mean(y)))",
     "max(x, mean(y), 0.3)",
     "1/(1 + mean(y*y))",
 ]

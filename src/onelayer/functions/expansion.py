@@ -45,6 +45,8 @@ class Expansion:
             return self._times(self.expand(of[0]), self.expand(L.add("div", L.const(1), of[1])))
         if op == "exp":
             return self._exp(self.expand(of[0]), k)
+        if op in ("sin", "cos"):
+            return self._wave(op, self.expand(of[0]), k)
         return {((), (k,)): Fraction(1)}
 
     def _times(self, a: Terms, b: Terms) -> Terms:
@@ -59,19 +61,33 @@ class Expansion:
 
     def _exp(self, terms: Terms, k: int) -> Terms:
         """e^(a + b) as e^a e^b, of what depends on y alone, on more, and not on y."""
-        L = self.lines
-        parts: dict[str, Terms] = {"free": {}, "y": {}, "both": {}}
-        for (free, ys), c in terms.items():
-            parts["free" if not ys else "both" if free else "y"][free, ys] = c
-        if len([part for part in parts.values() if part]) == 1:
+        parts = self._parts(terms)
+        if len(parts) == 1:
             return {((), (k,)): Fraction(1)}
-        made = {
-            name: L.add("exp", L.sum([L.scaled(c, self.raw(free + ys)) for (free, ys), c in part.items()]))
-            for name, part in parts.items()
-            if part
-        }
+        made = {name: self.lines.add("exp", part) for name, part in parts.items()}
         with_y = tuple(sorted(made[name] for name in ("y", "both") if name in made))
         return {(((made["free"],) if "free" in made else ()), with_y): Fraction(1)}
+
+    def _wave(self, op: str, terms: Terms, k: int) -> Terms:
+        """sin and cos of a + b by those of a and of b, where a depends on y alone and b does not depend on y."""
+        L, parts = self.lines, self._parts(terms)
+        if parts.keys() != {"free", "y"}:
+            return {((), (k,)): Fraction(1)}
+        (s, c), (u, v) = ([L.add(f, parts[part]) for f in ("sin", "cos")] for part in ("y", "free"))
+        if op == "sin":
+            return {((v,), (s,)): Fraction(1), ((u,), (c,)): Fraction(1)}
+        return {((v,), (c,)): Fraction(1), ((u,), (s,)): Fraction(-1)}
+
+    def _parts(self, terms: Terms) -> dict[str, int]:
+        """Lines of the terms without y, of those with y alone, and of the others, as far as there are any."""
+        parts: dict[str, Terms] = {}
+        for (free, ys), c in terms.items():
+            parts.setdefault("free" if not ys else "both" if free else "y", {})[free, ys] = c
+        L = self.lines
+        return {
+            name: L.sum([L.scaled(c, self.raw(free + ys)) for (free, ys), c in part.items()])
+            for name, part in parts.items()
+        }
 
     def pool_terms(self, k: int) -> Terms:
         """A line without y as products with one mean each: the part with y stands for its mean."""

@@ -206,27 +206,36 @@ class _Writer:
             items, width = self._narrow(items, width, sources)
         columns: list[Array] = []
         bias: list[float] = []
-        lines: dict[bytes, int] = {}
+        read_as: list[tuple[Array, int]] = []
         found: Items = {}
-        groups: list[tuple[int, bool, Array, int | None]] = [
-            (p.source(j), self.blocks[j].mirrored, self.blocks[j].corners, j) for j in read
+        one = np.ones(1)
+        groups: list[tuple[int, Array, Array, int | None]] = [
+            (p.source(j), self.blocks[j].signs, self.blocks[j].corners, j) for j in read
         ]
-        groups += [(k, False, np.array([self._shift(k)]), None) for k in sorted(passed)]
-        for k, mirrored, corners, j in groups:
+        groups += [(k, one, np.array([self._shift(k)]), None) for k in sorted(passed)]
+        for k, signs, corners, j in groups:
             column, missing = self._column(items, width, k)
-            sign = -1.0 if mirrored else 1.0
             rows = np.arange(len(bias), len(bias) + len(corners))
-            columns += [sign * column] * len(corners)
-            rounded = (sign * missing - corners).astype(self.dtype).astype(np.float64)
+            columns += [sign * column for sign in signs]
+            rounded = (signs * (missing - corners)).astype(self.dtype).astype(np.float64)
             bias += rounded.tolist()
-            lines.setdefault((sign * column).tobytes(), p.lines.add("neg", k) if mirrored else k)
+            read_as.append((column, k))
             if j is None:  # relu(s - corner) = s - corner
-                found[k] = rows, np.ones(1), float(-(rounded[0] - missing))
+                found[k] = rows, one, float(-(rounded[0] - missing))
             else:
                 found[j] = rows, self.blocks[j].weights, self.blocks[j].start
         self.made.append((np.stack(columns, axis=1), np.array(bias)))
-        self.stages.append(list(lines.values()))
+        self.stages.append(self._lines(read_as))
         return found, len(bias)
+
+    def _lines(self, read_as: list[tuple[Array, int]]) -> list[int]:
+        """A line for each column, which is written with a positive first weight."""
+        found: dict[bytes, int] = {}
+        for column, k in read_as:
+            lead = column[np.argmax(column != 0)]
+            own = (column if lead >= 0 else -column) + 0.0  # no negative zero
+            found.setdefault(own.tobytes(), k if lead >= 0 else self.phase.lines.add("neg", k))
+        return list(found.values())
 
     def _narrow(self, items: Items, width: int, sources: list[int]) -> tuple[Items, int]:
         """Every number once, in one unit."""
@@ -239,7 +248,7 @@ class _Writer:
             bias.append(rounded)
             found[k] = np.array([i]), np.ones(1), -(rounded - missing)
         self.made.append((np.stack(columns, axis=1), np.array(bias)))
-        self.stages.append(list(sources))
+        self.stages.append(self._lines(list(zip(columns, sources, strict=True))))
         return found, len(sources)
 
     def _shift(self, k: int) -> float:

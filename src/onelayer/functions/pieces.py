@@ -27,23 +27,30 @@ MOST_PIECES = 4_000
 
 @dataclass(frozen=True)
 class Block:
-    """start + sum_i weights_i relu(s - corners_i), on a range of s; mirrored, of -s."""
+    """start + sum_i weights_i relu(signs_i (s - corners_i)): to the right and to the left of where it is flattest,
+    so that its terms are no larger than they must be."""
 
     start: float
     corners: Array
     weights: Array
-    mirrored: bool
+    signs: Array
 
     def __call__(self, s: Array) -> Array:
-        s = -s if self.mirrored else s
-        slopes = np.cumsum(self.weights)
-        at = self.start + np.concatenate([[0.0], np.cumsum(slopes[:-1] * np.diff(self.corners))])
-        i = np.clip(np.searchsorted(self.corners, s) - 1, 0, None)
-        return np.asarray(at[i] + slopes[i] * np.maximum(s - self.corners[i], 0.0))
+        found = np.full(s.shape, self.start)
+        for sign in (1.0, -1.0):
+            mine = self.signs == sign
+            order = np.argsort(sign * self.corners[mine])
+            c, slopes = (sign * self.corners[mine])[order], np.cumsum(self.weights[mine][order])
+            if len(c):
+                at = np.concatenate([[0.0], np.cumsum(slopes[:-1] * np.diff(c))])
+                i = np.clip(np.searchsorted(c, sign * s) - 1, 0, None)
+                found += at[i] + slopes[i] * np.maximum(sign * s - c[i], 0.0)
+        return found
 
     @property
     def steepest(self) -> float:
-        return float(np.abs(np.cumsum(self.weights)).max())
+        sums = [np.cumsum(self.weights[self.signs == sign]) for sign in (1.0, -1.0)]
+        return float(max(np.abs(part).max(initial=0.0) for part in sums))
 
 
 @dataclass(frozen=True)
@@ -105,19 +112,12 @@ def shape(f: Function, low: float, high: float, corners: Sequence[float] = ()) -
 
 def fit(look: Shape, eps: float, dtype: np.dtype[Any]) -> Block:
     """About the fewest units whose error, with weights of the dtype, is at most eps wherever it was tried."""
-    low, high = float(look.ends[0]), float(look.ends[-1])
-    edge = min(1e-3 * (high - low), 1e-3) / 2
-    left, right = (
-        abs(float(look.f(np.array(s))[1] - look.f(np.array(s))[0]))
-        for s in ([low, low + edge], [high - edge, high])
-    )
-    mirrored = right < left / 4  # it begins where it is flat: sums of units are then no larger than they must be
     aim = eps
     for _ in range(TRIES):
         t, values = look.knots(aim)
         if len(t) > MOST_PIECES:
             raise too_many(len(t))
-        block = _units(t, values, dtype, mirrored)
+        block = _units(t, values, dtype)
         s = (t[:-1, None] + np.diff(t)[:, None] * np.linspace(0, 1, TRIED)).ravel()
         error = float(np.abs(block(s) - look.f(s)).max())
         if error <= eps or error <= 0:
@@ -131,17 +131,23 @@ def too_many(pieces: int) -> HypothesisError:
     return HypothesisError("formula", needs, f"one line would take {pieces:,}", "Ask for a larger tolerance.")
 
 
-def _units(t: Array, values: Array, dtype: np.dtype[Any], mirrored: bool) -> Block:
-    """Slopes that lead from what rounded weights give at one corner to the value wanted at the next."""
-    if mirrored:
-        t, values = -t[::-1], values[::-1]
-    corners = t.astype(dtype).astype(np.float64)
-    corners = np.unique(corners) if len(np.unique(corners)) < len(corners) else corners
+def _units(t: Array, values: Array, dtype: np.dtype[Any]) -> Block:
+    """Slopes that lead from what rounded weights give at one corner to the value wanted at the next, from where the
+    function is flattest to either side."""
+    corners = np.unique(t.astype(dtype).astype(np.float64))
     wanted = np.interp(corners, t, values)
-    weights, slope, at = [], 0.0, float(wanted[0])
-    for i in range(len(corners) - 1):
-        width = corners[i + 1] - corners[i]
-        weights.append(float(np.asarray((wanted[i + 1] - at) / width - slope, dtype)))
-        slope += weights[-1]
-        at += slope * width
-    return Block(float(wanted[0]), corners[:-1], np.array(weights), mirrored)
+    steep = np.abs(np.diff(wanted) / np.diff(corners))
+    around = np.concatenate([steep[:1], np.minimum(steep[1:], steep[:-1]), steep[-1:]])
+    flat = int(np.argmin(around))
+    parts = []
+    for sign, places in ((1.0, range(flat, len(corners))), (-1.0, range(flat, -1, -1))):
+        slope, at = 0.0, float(wanted[flat])
+        for i, k in pairwise(places):
+            width = abs(corners[k] - corners[i])
+            weight = float(np.asarray((wanted[k] - at) / width - slope, dtype))
+            slope += weight
+            at += slope * width
+            if weight != 0.0:
+                parts.append((corners[i], weight, sign))
+    parts = parts or [(corners[flat], 0.0, 1.0)]
+    return Block(float(wanted[flat]), *(np.array(column) for column in zip(*parts, strict=True)))

@@ -2,9 +2,10 @@
 
 A polynomial is over atoms: components of the token x that is answered and of the token y that a mean runs over,
 functions of polynomials, and averages over y. Every rule is an identity wherever both sides are defined: an average
-is linear, and what does not depend on y comes out of it; e^(a + b) = e^a e^b; |a| and the larger of two are written
-with relu, of which relu(c a) = c relu(a) for c > 0 and relu(-a) = relu(a) - a; a quotient cancels common factors;
-mean(e^g v) / mean(e^g) is the average of v with weights e^g, which a part of g without y leaves as they are.
+is linear, and what does not depend on y comes out of it; e^(a + b) = e^a e^b, and sin and cos of a + b likewise;
+|a| and the larger of two are written with relu, and relu(c a) = c relu(a) for c > 0, relu(-a) = relu(a) - a; a
+quotient cancels common factors; mean(e^g v) / mean(e^g) is the average of v with weights e^g, which a part of g
+without y leaves as they are.
 """
 
 from __future__ import annotations
@@ -79,6 +80,8 @@ class Algebra:
             return self.exp(p)
         if name == "relu":
             return self.relu(p)
+        if name in ("sin", "cos"):
+            return self.wave(name, p)
         return self.atom((name, key(p)), self.needs(*p))
 
     def relu(self, p: Polynomial) -> Polynomial:
@@ -91,14 +94,28 @@ class Algebra:
 
     def exp(self, p: Polynomial) -> Polynomial:
         """Three factors: of what depends on y alone, on y and more, and not on y."""
-        parts: dict[str, Polynomial] = {}
+        found, parts = ONE, self.parts(p)
+        for which in sorted(parts):
+            found = product(found, self.atom(("exp", key(parts[which])), self.needs(*parts[which])))
+        return found
+
+    def wave(self, name: str, p: Polynomial) -> Polynomial:
+        """sin or cos of a + b, where a depends on y alone and b does not depend on y, by those of a and of b."""
+        parts = self.parts(p)
+        if parts.keys() != {"y", "rest"}:
+            return self.atom((name, key(p)), self.needs(*p))
+        (s, c), (u, v) = ([self.wave(f, parts[part]) for f in ("sin", "cos")] for part in ("y", "rest"))
+        if name == "sin":
+            return total((product(s, v), 1), (product(c, u), 1))
+        return total((product(c, v), 1), (product(s, u), -1))
+
+    def parts(self, p: Polynomial) -> dict[str, Polynomial]:
+        """The terms that depend on y alone, on y and more, and not on y; those that there are."""
+        found: dict[str, Polynomial] = {}
         for m, c in p.items():
             names = self.needs(m)
             which = "rest" if "y" not in names else "y" if names == {"y"} else "both"
-            parts.setdefault(which, {})[m] = c
-        found = ONE
-        for which in sorted(parts):
-            found = product(found, self.atom(("exp", key(parts[which])), self.needs(*parts[which])))
+            found.setdefault(which, {})[m] = c
         return found
 
     def average(self, logit: Polynomial, value: Polynomial) -> Polynomial:

@@ -1,12 +1,15 @@
-"""Layers as blocks: units that read the same number s, relu(s + b), make a piecewise linear function of s.
+"""Layers as blocks: units relu(s + b) or relu(-s + b) of the same number s make a piecewise linear function of s.
 
 A number of the network is a line of the formula plus an offset, off by at most an error, in real arithmetic. Units
-with equal columns of weights read the same number s; what they add to a number of the next layer is G(s), piecewise
-linear with corners at their -b. The next number is the sum of such functions, one for each number that is read. Its
-line must be a sum of functions H of the same lines: its parts that are computed from one of them alone. Then
-|G(s') - H(s)| <= |G - H|(s) + (steepest slope of G) |s' - s| for s in the range of the line and s' near it.
-Between two corners G is linear, so that G - H leaves the chord between its ends by at most w^2/8 times the second
-derivative of H, upwards if that is positive and downwards if it is negative.
+whose columns of weights are equal, up to the sign, read the same number s; what they add to a number of the next
+layer is G(s), piecewise linear with corners at -b or b. The next number is the sum of such functions, one for each
+number that is read. Its line must be a sum of functions H of the same lines: its parts that are computed from one
+of them alone. Then |G(s') - H(s)| <= |G - H|(s) + (steepest slope of G) |s' - s| for s in the range of the line and
+s' near it. Between two corners G is linear, so that G - H leaves the chord between its ends by at most w^2/8 times
+the second derivative of H, upwards if that is positive and downwards if it is negative.
+
+In an arithmetic, what units of a group have read is off by what the layer before made of its numbers, the same for
+all of them, which moves G by at most its steepest slope; and each by the rounding of a sum of its own.
 """
 
 from __future__ import annotations
@@ -16,11 +19,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from onelayer_checker.core.balls import REAL, TINY, UP, Array, U, exact, linear, relu
+from onelayer_checker.core.balls import REAL, TINY, UP, Arithmetic, Array, U, exact, gamma, guarded, linear, relu
 from onelayer_checker.core.budget import spend
 from onelayer_checker.functions.formulas import BINARY, UNARY, Meaning, Undefined, number
 from onelayer_checker.functions.intervals import Interval, minus, out, plus, times
 from onelayer_checker.functions.jets import ONE, ZERO, Jet, of_one, of_two
+from onelayer_checker.functions.rounding import flushed
 
 #: How often intervals are halved, how many there may be, and how close to what is reached is close enough.
 ROUNDS, MOST_PIECES, CLOSE = 60, 1 << 14, 0.01
@@ -35,43 +39,82 @@ class Number:
     line: int
     offset: float
     error: float
+    moved: float = 0.0  # by an arithmetic, at most
 
 
 @dataclass(frozen=True)
 class Group:
-    """Units relu(s + bias) of one number s; or, without biases, that number itself."""
+    """Units relu(signs s + bias) of one number s; or, without biases, that number itself."""
 
     read: Number
     units: Array  # their rows in the next matrix of weights
+    signs: Array
     bias: Array | None
+    own: Array  # what rounding their own sums may move them by
+
+    @property
+    def corners(self) -> Array:
+        return np.zeros(0) if self.bias is None else -self.bias * self.signs
 
 
-def grouped(W: Array) -> list[Array]:
-    """Columns of W that are equal, those first that appear first."""
-    _, first, which = np.unique(W, axis=1, return_index=True, return_inverse=True)
-    return [np.flatnonzero(which.ravel() == k) for k in np.argsort(first, kind="stable")]
+def grouped(W: Array) -> list[tuple[Array, Array]]:
+    """Columns of W that are equal up to the sign, with their signs; those first that appear first."""
+    leads = W[np.argmax(W != 0, axis=0), np.arange(W.shape[1])]
+    signs = np.where(leads < 0, -1.0, 1.0)
+    _, first, which = np.unique(W * signs, axis=1, return_index=True, return_inverse=True)
+    found = (np.flatnonzero(which.ravel() == k) for k in np.argsort(first, kind="stable"))
+    return [(units, signs[units]) for units in found]
 
 
 def plain(numbers: list[Number]) -> list[Group]:
-    return [Group(read, np.array([k]), None) for k, read in enumerate(numbers)]
+    return [Group(read, np.array([k]), np.ones(1), None, np.zeros(1)) for k, read in enumerate(numbers)]
 
 
-def layer(meaning: Meaning, groups: list[Group], W: Array, b: Array, lines: tuple[int, ...]) -> list[Group]:
+Lines = tuple[int, ...]
+
+
+def layer(meaning: Meaning, groups: list[Group], W: Array, b: Array, lines: Lines, A: Arithmetic) -> list[Group]:
     """The groups of a layer with ReLU, whose numbers are said to stand for these lines."""
     columns = grouped(W)
     if len(lines) != len(columns):
         raise Undefined(f"a layer has {len(columns)} different columns, the plan names {len(lines)} lines")
     found = []
-    for line, units in zip(lines, columns, strict=True):
-        found.append(Group(following(meaning, groups, W[:, units[0]], 0.0, line), units, b[units]))
+    for line, (units, signs) in zip(lines, columns, strict=True):
+        w = W[:, units[0]] * signs[0]
+        own = rounded(meaning, groups, w, b[units], A)
+        found.append(Group(following(meaning, groups, w, 0.0, line), units, signs, b[units], own))
     return found
 
 
-def last(meaning: Meaning, groups: list[Group], W: Array, b: Array, lines: tuple[int, ...]) -> list[Number]:
+def last(meaning: Meaning, groups: list[Group], W: Array, b: Array, lines: Lines, A: Arithmetic) -> list[Number]:
     """The numbers of a layer without ReLU."""
     if len(lines) != len(b):
         raise Undefined(f"a layer has {len(b)} numbers, the plan names {len(lines)} lines")
-    return [following(meaning, groups, W[:, c], float(b[c]), line) for c, line in enumerate(lines)]
+    found = []
+    for c, line in enumerate(lines):
+        number_ = following(meaning, groups, W[:, c], float(b[c]), line)
+        own = float(rounded(meaning, groups, W[:, c], b[c : c + 1], A)[0])
+        found.append(replace(number_, moved=(number_.moved + own) * UP))
+    return found
+
+
+def rounded(meaning: Meaning, groups: list[Group], w: Array, b: Array, A: Arithmetic) -> Array:
+    """What rounding may move a sum of the groups with weights w and each of the biases b by. The sizes of its terms
+    add up to a convex function of each number, which is largest at an end of its range."""
+    size = 0.0
+    for group in (group for group in groups if w[group.units].any()):
+        reach = group.read.error + group.read.moved
+        a, _, _, e = _domain(meaning, group)
+        ends = np.abs([a, e]) if group.bias is None else np.array([a, e])
+        units = ends[:, None] * group.signs + (0.0 if group.bias is None else group.bias)
+        heavy = np.abs(w[group.units])
+        size += float((np.maximum(units, 0.0) @ heavy).max() + heavy @ (group.own + reach)) * (1 + 2.0**-30)
+    terms = int(np.count_nonzero(w))
+    if A is REAL:
+        return np.zeros(len(b))
+    found = gamma(terms + 2, A.u) * (size + np.abs(b)) * UP
+    found += flushed(size + float(np.abs(w).max(initial=0.0) + np.abs(b).max()), terms, A)
+    return guarded(found, 4 * (size + np.abs(b)), A)
 
 
 def following(meaning: Meaning, groups: list[Group], w: Array, b: float, line: int) -> Number:
@@ -79,16 +122,18 @@ def following(meaning: Meaning, groups: list[Group], w: Array, b: float, line: i
     used = [group for group in groups if w[group.units].any()]
     parts: dict[int, list[tuple[Fraction, int]]] = {k: [] for k in range(len(used))}
     constant = _divide(meaning, used, line, Fraction(1), parts)
-    apart, error = plus((np.full(1, b),) * 2, minus(number(constant))), 0.0
+    apart, error, moved = plus((np.full(1, b),) * 2, minus(number(constant))), 0.0, 0.0
     for k, group in enumerate(used):
         apart = plus(apart, _apart(meaning, group, w[group.units], parts[k]))
-        error += _steepest(meaning, group, w[group.units]) * group.read.error * UP
+        steepest = _steepest(meaning, group, w[group.units])
+        error += steepest * group.read.error * UP
+        moved += (steepest * group.read.moved + float(np.abs(w[group.units]) @ group.own)) * (1 + 2.0**-30)
     low, high = float(apart[0][0]), float(apart[1][0])
     offset = low / 2 + high / 2
     error = (error + max(high - offset, offset - low)) * UP + TINY
     if not error < np.inf:
         raise Undefined(f"line {line} is not bounded")
-    return Number(line, offset, error)
+    return Number(line, offset, error, moved)
 
 
 def _divide(
@@ -173,7 +218,7 @@ def _given(group: Group, w: Array, s: Array) -> Interval:
     x = exact(s[:, None])
     if group.bias is not None:
         spend("corners of a block", 200.0 * s.size * w.size, 64.0 * s.size * w.size)
-        x = relu(linear(x, np.ones((1, w.size)), group.bias, REAL))
+        x = relu(linear(x, group.signs[None], group.bias, REAL))
     y = linear(x, w[:, None], 0.0, REAL)
     return y.low[:, 0], y.high[:, 0]
 
@@ -189,7 +234,7 @@ def _domain(meaning: Meaning, group: Group) -> tuple[float, float, float, float]
 def _apart(meaning: Meaning, group: Group, w: Array, parts: list[tuple[Fraction, int]]) -> Interval:
     """Encloses G - H on the range of the line."""
     a, inside, beyond, b = _domain(meaning, group)
-    corners = np.concatenate([[inside, beyond], [] if group.bias is None else -group.bias])
+    corners = np.concatenate([[inside, beyond], group.corners])
     ends = np.unique(np.concatenate([[a, b], corners[(corners > a) & (corners < b)]]))
     low, high = ends[:-1], ends[1:]
     least, most = np.inf, -np.inf  # of pieces that are done
@@ -235,16 +280,16 @@ def _difference(meaning: Meaning, group: Group, w: Array, parts: list[tuple[Frac
 
 
 def _steepest(meaning: Meaning, group: Group, w: Array) -> float:
-    """At least the largest slope of G where the number may be."""
-    slack = float(np.abs(w).sum()) * (w.size + 2) * 4 * U
+    """At least the largest slope of G where the number may be: between two corners it is that of the units on."""
     if group.bias is None:
         return float(np.abs(w).max()) * UP
     a, _, _, b = _domain(meaning, group)
-    reach = group.read.error * UP + TINY
+    reach = (group.read.error + group.read.moved) * UP + TINY
     a, b = np.nextafter(a - reach, -np.inf), np.nextafter(b + reach, np.inf)
-    order = np.argsort(-group.bias, kind="stable")
-    corners = -group.bias[order]
-    slopes = np.concatenate([[0.0], np.cumsum(w[order])])  # before the first corner, after it, ...
-    starts, stops = np.concatenate([[-np.inf], corners]), np.concatenate([corners, [np.inf]])
-    inside = (stops >= a) & (starts <= b)
-    return float(np.abs(slopes[inside]).max(initial=0.0) + slack) * UP
+    corners = np.unique(np.concatenate([[a, b], group.corners[(group.corners > a) & (group.corners < b)]]))
+    spend("slopes of a block", 4.0 * corners.size * w.size, 16.0 * corners.size * w.size)
+    # On a piece every unit is on or off; both ends of it say so, as far as they are not its own corner.
+    on = group.signs * corners[:-1, None] > -group.bias
+    on |= group.signs * corners[1:, None] > -group.bias
+    slack = float(np.abs(w).sum()) * (w.size + 2) * 4 * U
+    return float(np.abs(on @ (w * group.signs)).max() + slack) * UP

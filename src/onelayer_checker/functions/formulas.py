@@ -167,8 +167,13 @@ class Meaning:
         if op == "average":
             return A.average(p, rest[0])
         if op == "largest":
-            return A.atom(("largest", key(p)), (A.needs(*p) - {"y"}) | {"pool"})
+            return self.largest(p)
         return _combined(A, op, p, rest[0] if rest else p)
+
+    def largest(self, p: Polynomial) -> Polynomial:
+        """The largest value over all tokens y."""
+        names = (self.algebra.needs(*p) - {"y"}) | {"pool"}
+        return self.algebra.atom(("largest", key(p)), names)
 
     def enclose(self, p: Polynomial) -> Interval:
         """Bounds of a polynomial on the box, term by term."""

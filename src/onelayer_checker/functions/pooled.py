@@ -15,16 +15,16 @@ from fractions import Fraction
 
 import numpy as np
 
-from onelayer_checker.core.balls import EXP_U, NORMAL, REAL, TINY, UP, Arithmetic, Array, Ball, U, gamma, guarded
+from onelayer_checker.core.balls import EXP_U, NORMAL, REAL, TINY, UP, Arithmetic, Array, Ball, U, gamma
 from onelayer_checker.core.claims import Claim, Verdict
 from onelayer_checker.core.files import Malformed
 from onelayer_checker.core.graph import Network
 from onelayer_checker.core.judge import Judge
-from onelayer_checker.functions.algebra import ONE, Key, Polynomial, key, product, total
+from onelayer_checker.functions.algebra import ONE, Key, Polynomial, product, total
 from onelayer_checker.functions.blocks import Group, Number, last, layer, plain
 from onelayer_checker.functions.formulas import Formula, Meaning, Undefined
 from onelayer_checker.functions.intervals import Interval
-from onelayer_checker.functions.rounding import Value, affine, products, stack
+from onelayer_checker.functions.rounding import Value, affine, products
 from onelayer_checker.functions.slopes import dense
 
 #: At least the logarithm of 2.
@@ -41,9 +41,7 @@ def judge(found: Judge, claim: Claim) -> Verdict:
     if network.causal or "embedding.positions" in network.tensors:
         raise Malformed("claim", "a formula knows no places of tokens")
     try:
-        if "error" not in found.memo.get(formula, {}):
-            found.memo[formula] = {"error": real_error(network, formula)}
-        error = (found.memo[formula]["error"] + rounding(network, formula, claim.A)) * UP
+        error = largest_error(network, formula, claim.A)
     except Undefined as unseen:
         return Verdict("undecided", str(unseen), np.inf)
     bound = claim.numbers["bound"]
@@ -53,8 +51,8 @@ def judge(found: Judge, claim: Claim) -> Verdict:
     return Verdict("proved", f"largest error {error:.6g} {where}", error)
 
 
-def real_error(network: Network, formula: Formula) -> float:
-    """At least the error of any output, in real arithmetic."""
+def largest_error(network: Network, formula: Formula, A: Arithmetic) -> float:
+    """At least the error of any output."""
     meaning, T = formula.meaning, network.tensors
     if why := meaning.disagreement():
         raise Undefined(why)
@@ -62,21 +60,23 @@ def real_error(network: Network, formula: Formula) -> float:
     stages = list(formula.stages)
     if len(stages) != ("embedding.lift" in T) + len(before) + len(after):
         raise Undefined("the plan has another number of layers than the network")
-    h = [Number(_component(formula, c), 0.0, 0.0) for c in range(formula.d)]
+    sizes = [max(abs(end) for end in side) for side in formula.box]  # tokens are rounded where they are read
+    moved = [0.0 if A is REAL else size * (A.u * UP) + A.tiny for size in sizes]
+    h = [Number(_component(formula, c), 0.0, 0.0, moved[c]) for c in range(formula.d)]
     if "embedding.lift" in T:
         lift = T["embedding.lift"]
-        h = last(meaning, plain(h), lift, T.get("embedding.bias", np.zeros(lift.shape[1])), stages.pop(0))
+        h = last(meaning, plain(h), lift, T.get("embedding.bias", np.zeros(lift.shape[1])), stages.pop(0), A)
     for layers, attended in ((before, False), (after, True)):
         if attended:
-            h = attention(network, meaning, h, stages.pop(0))
+            h = attention(network, meaning, h, stages.pop(0), A)
         groups: list[Group] = plain(h)
         for i, part in enumerate(layers):
             if i + 1 < len(layers):
-                groups = layer(meaning, groups, dense(part), part.bias, stages.pop(0))
+                groups = layer(meaning, groups, dense(part), part.bias, stages.pop(0), A)
             else:
                 lines = formula.planned if attended else stages.pop(0)
-                h = last(meaning, groups, dense(part), part.bias, lines)
-    return max((abs(found.offset) + found.error) * UP for found in h)
+                h = last(meaning, groups, dense(part), part.bias, lines, A)
+    return max((abs(found.offset) + found.error + found.moved) * (UP * UP) for found in h)
 
 
 def _component(formula: Formula, c: int) -> int:
@@ -96,9 +96,11 @@ class Head:
     late: float  # by how much it stays below the largest
 
 
-def attention(network: Network, meaning: Meaning, h: list[Number], lines: tuple[int, ...]) -> list[Number]:
+def attention(
+    network: Network, meaning: Meaning, h: list[Number], lines: tuple[int, ...], A: Arithmetic
+) -> list[Number]:
     """The stream after attention, whose numbers are said to stand for these lines."""
-    T, A = network.tensors, meaning.algebra
+    T, algebra, moved = network.tensors, meaning.algebra, _moved(network, meaning, h, A)
     O, (H, w, s) = T["attention.W_O"], T["attention.W_Q"].shape
     if len(lines) != w or len(h) != w:
         raise Undefined("the plan has another number of channels than the stream")
@@ -112,11 +114,11 @@ def attention(network: Network, meaning: Meaning, h: list[Number], lines: tuple[
             for k in np.flatnonzero(O[g, :, c]):
                 v, off = values[g][k]
                 if head.largest is None or not v.keys() - {()}:
-                    o, wide = A.average(head.logit, v), meaning.enclose(v)
+                    o, wide = algebra.average(head.logit, v), meaning.enclose(v)
                     off += head.error * float((wide[1] - wide[0])[0]) / 2 * UP
                 else:
                     P = head.largest
-                    o, wide = A.atom(("largest", key(P)), (A.needs(*P) - {"y"}) | {"pool"}), meaning.enclose(P)
+                    o, wide = meaning.largest(P), meaning.enclose(P)
                     off += _size(meaning.enclose(total((v, 1), (P, -1)))) + head.late
                     off += head.error * float((wide[1] - wide[0])[0]) / 2 * UP
                 z = total((z, 1), (o, Fraction(float(O[g, k, c]))))
@@ -127,7 +129,7 @@ def attention(network: Network, meaning: Meaning, h: list[Number], lines: tuple[
         error = (error + max(high - offset, offset - low)) * (UP * UP) + TINY
         if not error < np.inf:
             raise Undefined(f"channel {c} of the stream is not seen to be line {line}")
-        found.append(Number(line, offset, error))
+        found.append(Number(line, offset, error, moved[c]))
     return found
 
 
@@ -189,24 +191,21 @@ def _factor(D: float) -> float:
     return (2 * D + 4 * D * D) * UP if 2 * D <= 1 else np.inf
 
 
-def rounding(network: Network, formula: Formula, A: Arithmetic) -> float:
-    """At least what the arithmetic moves an answer by, for all tokens of the box and up to so many of them."""
+def _moved(network: Network, meaning: Meaning, h: list[Number], A: Arithmetic) -> list[float]:
+    """What an arithmetic may move the stream after attention by: one token stands for all."""
+    T, (H, w, s) = network.tensors, network.tensors["attention.W_Q"].shape
     if A is REAL:
-        return 0.0
-    T, n = network.tensors, formula.tokens
-    low, high = (np.array([[side[i] for side in formula.box]]) for i in (0, 1))
-    centre = low / 2 + high / 2
-    radius = np.maximum(high - centre, centre - low) * UP + TINY
-    size = np.abs(centre) + radius
-    h = Value(Ball(centre, radius), guarded(size * (A.u * UP) + A.tiny, size, A))
-    if "embedding.lift" in T:
-        h = affine(h, T["embedding.lift"], T.get("embedding.bias", 0.0), A)
-    h = stack(network.feedforward.layers, h, A)
-    H, w, s = T["attention.W_Q"].shape
-    q, k, v = (_rows(T, name, h, A) for name in "QKV")
-    o = average(products(q, k.swap(1, 2), A), v, n, A).reshape(1, H * s)
-    z = affine(o, T["attention.W_O"].reshape(H * s, w), h, A)
-    return float(stack((network.bottleneck, *network.readout.layers), z, A).error.max())
+        return [0.0] * w
+    ends = [[float(end[0]) + x.offset for end in meaning.ranges[x.line]] for x in h]
+    low, high = np.array(ends).T[:, None]
+    near = np.array([[x.error for x in h]])
+    stream = Ball(
+        low / 2 + high / 2, ((high - low) / 2 + near + 2.0**-40 * (np.abs(low) + np.abs(high))) * UP + TINY
+    )
+    value = Value(stream, np.array([[x.moved for x in h]]))
+    q, k, v = (_rows(T, name, value, A) for name in "QKV")
+    o = average(products(q, k.swap(1, 2), A), v, meaning.formula.tokens, A).reshape(1, H * s)
+    return [float(x) for x in affine(o, T["attention.W_O"].reshape(H * s, w), value, A).error[0]]
 
 
 def _rows(T: dict[str, Array], name: str, h: Value, A: Arithmetic) -> Value:

@@ -1,7 +1,8 @@
 """Formulas as text: `(x - mean(y)) / (0.1 + sqrt(mean(y**2)))`, read with Python's grammar and never executed.
 
 `x` is the token whose answer is wanted, `y` the token that an aggregate (sum, mean, max, min with one argument)
-runs over; `x1`, `x2`, ... are the tokens by place. Components are `x[0]`, `x[1]`, ...; tokens of width 1 need none.
+runs over; `x1`, `x2`, ... are the tokens by place. Components are `x[0]`, `x[1]`, ...; tokens of width 1 need none,
+and a formula of wider ones without components is taken component by component.
 """
 
 from __future__ import annotations
@@ -14,12 +15,23 @@ from collections.abc import Sequence
 from onelayer.errors import OptionError
 from onelayer.problems.targets.pooled import Pooled, PooledBuilder
 from onelayer.problems.targets.program import Builder, Node, Per, Program
+from onelayer.problems.targets.shorthand import written_out
 from onelayer.problems.targets.zoo import Kind
 
 LANGUAGE = (
-    "It has x, y (inside sum, mean, max, min), x1, x2, ..., n, pi, numbers, + - * / **, abs, sqrt, exp, log, sin, "
-    "cos, tanh, relu, hypot, max, min."
+    "It has x, y (inside sum, mean, var, std, max, min, softmax(logits, values)), x1, x2, ..., n, pi, e, numbers, "
+    "+ - * / **, abs, sqrt, exp, log, sin, cos, tanh, sigmoid, relu, clip, hypot, max, min, dot, norm."
 )
+CONSTANTS = {"pi": math.pi, "e": math.e}
+#: Named targets that are formulas for any number of tokens, component by component.
+NAMED = {
+    "attention": "softmax(dot(x, y), y)",
+    "max": "max(y)",
+    "mean": "mean(y)",
+    "range": "max(y) - min(y)",
+    "softmax": "exp(x)/sum(exp(y))",
+    "variance": "var(y)",
+}
 AGGREGATES = {"sum": "add", "mean": "add", "max": "max", "min": "min"}
 FUNCTIONS = dict.fromkeys(("abs", "sqrt", "exp", "log", "sin", "cos", "tanh", "relu"), 1) | {"hypot": 2}
 OPERATORS: dict[type[ast.operator], str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
@@ -50,6 +62,10 @@ class _Reader:
     def __init__(self, text: str, n: int, d: int, builder: Builder) -> None:
         self.text, self.n, self.d, self.builder = text, n, d, builder
         self.tree = self._parse()
+        try:
+            self.tree = written_out(self.tree, d, self.refusal)
+        except RecursionError:
+            raise self.refusal(self.tree, "a formula that is not nested that deep", "Split it.") from None
         self.done: dict[tuple[int, int | None, int | None], Node] = {}
         names = {node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name)}
         own, placed = "x" in names, any(PLACE.fullmatch(name) for name in names)
@@ -145,9 +161,9 @@ class _Reader:
         if not isinstance(name, ast.Name):
             raise self.refusal(node, "a component of a token", "Write x[0], y[0] or x1[0].")
         place = PLACE.fullmatch(name.id)
-        if name.id in ("n", "pi") and name is node:
+        if (name.id == "n" or name.id in CONSTANTS) and name is node:
             self.counts |= name.id == "n"
-            return self.builder.const(self.n if name.id == "n" else math.pi)
+            return self.builder.const(CONSTANTS.get(name.id, self.n))
         if name.id not in ("x", "y") and place is None:
             raise self.refusal(node, "names that it knows", LANGUAGE)
         if name is node and self.d > 1:

@@ -19,6 +19,8 @@ LEAVES = ("x", "y", "const")
 POOLED = ("mean", "largest")
 #: Numbers held at a time while a formula is evaluated.
 MOST_HELD = 1 << 22
+#: Lines times tokens up to which a formula is also written out for its number of tokens.
+MOST_SLOPES = 100_000
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,10 @@ class Pooled:
                     out[start : start + step, :, k] = values[line][..., 0]
         return out if self.per == "token" else out[:, 0]
 
-    def lines_of_program(self) -> int:
-        """About how many lines a program for n tokens has: one for every x and every y that a line depends on."""
+    @property
+    def is_long(self) -> bool:
+        """Whether it is better not written out for its number of tokens: a program has about as many lines as there
+        are x and y that each line depends on, and slopes for every token."""
         count, free = 0, list[frozenset[str]]()
         for op, *of in self.lines:
             parts = (
@@ -57,7 +61,7 @@ class Pooled:
             )
             count += int(self.n ** len(parts))
             free.append(parts - {"y"} if op in POOLED else parts)
-        return count
+        return count * self.n > MOST_SLOPES
 
     def _values(self, X: Array) -> list[Array]:
         """Of every line, [B, n or 1, n or 1]: an axis for x and one for y."""

@@ -13,21 +13,19 @@ from typing import Any
 import numpy as np
 
 from onelayer.errors import HypothesisError, OptionError
-from onelayer.problems.targets.expression import read_expression, read_pooled
+from onelayer.problems.targets.expression import NAMED, read_expression, read_pooled
 from onelayer.problems.targets.pooled import Pooled
-from onelayer.problems.targets.program import MOST_LINES, Array, Per, Program
+from onelayer.problems.targets.program import Array, Per, Program
 from onelayer.problems.targets.slopes import lipschitz as derived
 from onelayer.problems.targets.zoo import ZOO, Kind
 
 Function = Callable[[Array], Array]
 #: A text that is one word, perhaps with a number after a colon, is a name; x and x1 are formulas.
-NAME = re.compile(r"(?!(x[0-9]*|y|n|pi)$)[A-Za-z_]\w*(:.*)?")
+NAME = re.compile(r"(?!(x[0-9]*|y|n|pi|e)$)[A-Za-z_]\w*(:.*)?")
 KINDS = ("equivariant", "invariant", "ordered")
 BATCHES = "a function from sequences [B, n, d] to values [B, n, q] or [B, q], each from its own sequence"
 #: Sequences on which symmetry and a Lipschitz constant are tried, and what float32 may cost their values.
 TRIED, ROUNDING = 64, 1e-5
-#: Lines times tokens beyond which a formula for any number of tokens is not written out for this number.
-MOST_SLOPES = 10 * MOST_LINES
 
 
 @dataclass(frozen=True)
@@ -163,21 +161,28 @@ def _named(text: str, n: int, d: int, low: float, high: float) -> Target:
         needs = f"a whole number from 1 to 9999 after {name!r}" if takes else f"no number after {name!r}"
         raise OptionError("target", needs, f"the name is {text!r}", f"Write {meant!r}.")
     parameter = int(number) if number else named.parameter
+    title, constant = f"{name}:{parameter}" if takes else name, named.lipschitz(n, d, low, high, parameter)
+    formula = read_pooled(NAMED[name], n, d) if name in NAMED else None
+    if formula is not None and formula[1].is_long:
+        return _any_length(title, *formula, constant, named.says)
     program = named.program(n, d, parameter)
-    constant = _smallest(named.lipschitz(n, d, low, high, parameter), derived(program, low, high))
-    title = f"{name}:{parameter}" if takes else name
-    return _with_program(title, named.kind, program, constant, named.says)
+    constant = _smallest(constant, derived(program, low, high))
+    found = _with_program(title, named.kind, program, constant, named.says)
+    return found if formula is None else replace(found, pooled=formula[1])
 
 
 def _written(text: str, n: int, d: int, low: float, high: float) -> Target:
     says, formula = f"the formula {text}", read_pooled(text, n, d)
-    if formula is not None and formula[1].lines_of_program() * n > MOST_SLOPES:
-        kind, pooled = formula
-        shape = n, d, len(pooled.outputs), pooled.per
-        return Target(text, kind, *shape, pooled.evaluate, None, None, says, pooled)
+    if formula is not None and formula[1].is_long:
+        return _any_length(text, *formula, None, says)
     kind, program = read_expression(text, n, d)
     found = _with_program(text, kind, program, derived(program, low, high), says)
     return found if formula is None else replace(found, pooled=formula[1])
+
+
+def _any_length(name: str, kind: Kind, pooled: Pooled, constant: float | None, says: str) -> Target:
+    shape = pooled.n, pooled.d, len(pooled.outputs), pooled.per
+    return Target(name, kind, *shape, pooled.evaluate, None, constant, says, pooled)
 
 
 def _with_program(name: str, kind: Kind, program: Program, constant: float | None, says: str) -> Target:
