@@ -176,6 +176,6 @@ def test_averages_in_float32_are_within_their_bound() -> None:
         found = float(_sum((e * v)[order], rng) / _sum(e, rng))
         ball, zero = Ball(np.zeros((1, 1, 1)), np.full((1, 1, 1), sharp)), np.zeros((1, 1, 1))
         value = Value(Ball(zero, np.full((1, 1, 1), 2.0)), zero)
-        bound = float(pooled.average(Value(ball, zero), value, n, FLOAT32).error[0, 0, 0])
+        bound = float(pooled.average(Value(ball, zero), value, n, zero, FLOAT32).error[0, 0, 0])
         assert abs(found - exact) <= bound
-    assert float(pooled.average(Value(ball, zero), value, 9, REAL).error.max()) <= 1e-12
+    assert float(pooled.average(Value(ball, zero), value, 9, zero, REAL).error.max()) <= 1e-12

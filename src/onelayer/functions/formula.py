@@ -98,7 +98,8 @@ class Compiler:
         back: dict[int, Array] = {}
         for pool in self.pools:
             gain = inputs.get(pool.line, np.zeros(q))
-            back[pool.value] = back.get(pool.value, np.zeros(q)) + gain
+            own = 3.0 if pool.kind == "largest" else 1.0  # as a value, and twice as a logit over its sharpness
+            back[pool.value] = back.get(pool.value, np.zeros(q)) + own * gain
             wide = self.lines.ranges[pool.value][1] - self.lines.ranges[pool.value][0]
             for a, b in (pair[::step] for pair in pool.logits for step in (1, -1)):
                 size = max(map(abs, self.lines.ranges[b]))

@@ -3,9 +3,9 @@
 In real arithmetic blocks.py follows the layers before and after attention. In between, a head averages values with
 weights softmax(q . k). If its logits are within D of the planned ones, up to what is the same for all y, each
 weight is within a factor e^(2 D), and an average of values with range R is off by at most (e^(2 D) - 1) |R|/2. An
-average of v with weights softmax(B v) is below the largest v by at most log(n)/B: the logarithm of sum e^(B v) is B
-times that average plus an entropy, which is at most log n. What an arithmetic adds is bounded for one token that
-stands for all, as in rounding.py; of a head it is bounded below.
+average of v with weights softmax(B v + d), |d| <= D, is below the largest v by at most (log n + 2 D)/B: log sum
+e^(B v + d) is the average of B v + d plus an entropy, which is at most log n. What an arithmetic adds to a head is
+bounded for one token that stands for all, as in rounding.py.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from onelayer_checker.core.claims import Claim, Verdict
 from onelayer_checker.core.files import Malformed
 from onelayer_checker.core.graph import Network
 from onelayer_checker.core.judge import Judge
-from onelayer_checker.functions.algebra import ONE, Key, Polynomial, product, total
+from onelayer_checker.functions.algebra import ONE, Polynomial, product, total
 from onelayer_checker.functions.blocks import Group, Number, last, layer, plain
 from onelayer_checker.functions.formulas import Formula, Meaning, Undefined
 from onelayer_checker.functions.intervals import Interval
@@ -92,21 +92,29 @@ class Head:
 
     logit: Polynomial
     largest: Polynomial | None
-    error: float  # of an average, relative to half of its range
-    late: float  # by how much it stays below the largest
+    near: float  # how far its logits are off
+    sharp: float = 0.0  # of the largest: what its logits are multiplied by
+
+    def error(self, wide: Interval, n: int) -> float:
+        """Of an average of up to n values of this range, or of the largest of them."""
+        if self.largest is not None:
+            return (LOG_TWO * max((n - 1).bit_length(), 1) + 2 * self.near) / self.sharp * UP
+        factor = (2 * self.near + 4 * self.near**2) * UP if 2 * self.near <= 1 else np.inf  # at least e^(2 D) - 1
+        return factor * float((wide[1] - wide[0])[0]) / 2 * UP
 
 
 def attention(
     network: Network, meaning: Meaning, h: list[Number], lines: tuple[int, ...], A: Arithmetic
 ) -> list[Number]:
     """The stream after attention, whose numbers are said to stand for these lines."""
-    T, algebra, moved = network.tensors, meaning.algebra, _moved(network, meaning, h, A)
+    T, algebra, n = network.tensors, meaning.algebra, meaning.formula.tokens
     O, (H, w, s) = T["attention.W_O"], T["attention.W_Q"].shape
     if len(lines) != w or len(h) != w:
         raise Undefined("the plan has another number of channels than the stream")
     own, other = ([_polynomial(meaning, x, swapped) for x in h] for swapped in (False, True))
     values = [[_read(T["attention.W_V"][g, :, k], other, h, 0.0) for k in range(s)] for g in range(H)]
     heads = [_head(network, meaning, g, own, other, h, lines) for g in range(H)]
+    moved = _moved(network, meaning, h, [head.sharp for head in heads], A)
     found = []
     for c, line in enumerate(lines):
         z, error = own[c], h[c].error
@@ -114,13 +122,11 @@ def attention(
             for k in np.flatnonzero(O[g, :, c]):
                 v, off = values[g][k]
                 if head.largest is None or not v.keys() - {()}:
-                    o, wide = algebra.average(head.logit, v), meaning.enclose(v)
-                    off += head.error * float((wide[1] - wide[0])[0]) / 2 * UP
+                    o = algebra.average(head.logit, v)
                 else:
-                    P = head.largest
-                    o, wide = meaning.largest(P), meaning.enclose(P)
-                    off += _size(meaning.enclose(total((v, 1), (P, -1)))) + head.late
-                    off += head.error * float((wide[1] - wide[0])[0]) / 2 * UP
+                    o, P = meaning.largest(head.largest), head.largest
+                    off += _size(meaning.enclose(total((v, 1), (P, -1))))
+                off += head.error(meaning.enclose(v), n)
                 z = total((z, 1), (o, Fraction(float(O[g, k, c]))))
                 error += abs(float(O[g, k, c])) * off * UP
         apart = meaning.enclose(total((z, 1), (meaning.normal(line), -1)))
@@ -169,29 +175,21 @@ def _head(
         error += (_size(meaning.enclose(q)) * f + _size(meaning.enclose(p)) * e + e * f) * (UP * UP)
     seen = {m: c for m, c in logit.items() if "y" in A.needs(m)}
     named = dict.fromkeys(A.atoms[atom] for k in lines for m in meaning.normal(k) for atom, _ in m)
-    best = Head({}, None, _factor(_size(meaning.enclose(seen)) + error), 0.0)
-    for what in named:
-        wanted: Key = what[1] if what[0] in ("average", "largest") else ()
-        sharp, P = Fraction(1), dict(wanted)
-        if what[0] == "largest":
-            steep = [seen.get(m, Fraction(0)) / c for m, c in P.items() if m]
-            sharp = steep[0] if steep else Fraction(0)
-        elif what[0] != "average":
-            continue
+    best = Head({}, None, _size(meaning.enclose(seen)) + error)
+    for kind, key, *_ in (what for what in named if what[0] in ("average", "largest")):
+        P, sharp = dict(key), Fraction(1)
+        if kind == "largest":
+            sharp = next((seen.get(m, Fraction(0)) / c for m, c in P.items() if m), Fraction(0))
         near = {m: c for m, c in total((seen, 1), (P, -sharp)).items() if "y" in A.needs(m)}
-        off = _factor(_size(meaning.enclose(near)) + error)
-        if sharp > 0 and (off < best.error or (what[0] == "largest" and off <= best.error)):
-            late = LOG_TWO * max((meaning.formula.tokens - 1).bit_length(), 1) / float(sharp) * UP
-            best = Head(P, P, off, late) if what[0] == "largest" else Head(P, None, off, 0.0)
+        off = _size(meaning.enclose(near)) + error
+        if kind == "largest" and sharp > 0 and off <= best.near:
+            best = Head(P, P, off, float(sharp) / UP)
+        elif kind == "average" and off < best.near:
+            best = Head(P, None, off)
     return best
 
 
-def _factor(D: float) -> float:
-    """At least e^(2 D) - 1, which is at most 2 D + 4 D^2 while 2 D <= 1."""
-    return (2 * D + 4 * D * D) * UP if 2 * D <= 1 else np.inf
-
-
-def _moved(network: Network, meaning: Meaning, h: list[Number], A: Arithmetic) -> list[float]:
+def _moved(network: Network, meaning: Meaning, h: list[Number], sharp: list[float], A: Arithmetic) -> list[float]:
     """What an arithmetic may move the stream after attention by: one token stands for all."""
     T, (H, w, s) = network.tensors, network.tensors["attention.W_Q"].shape
     if A is REAL:
@@ -204,7 +202,8 @@ def _moved(network: Network, meaning: Meaning, h: list[Number], A: Arithmetic) -
     )
     value = Value(stream, np.array([[x.moved for x in h]]))
     q, k, v = (_rows(T, name, value, A) for name in "QKV")
-    o = average(products(q, k.swap(1, 2), A), v, meaning.formula.tokens, A).reshape(1, H * s)
+    sharpness = np.array(sharp)[:, None, None]
+    o = average(products(q, k.swap(1, 2), A), v, meaning.formula.tokens, sharpness, A).reshape(1, H * s)
     return [float(x) for x in affine(o, T["attention.W_O"].reshape(H * s, w), value, A).error[0]]
 
 
@@ -216,19 +215,21 @@ def _rows(T: dict[str, Array], name: str, h: Value, A: Arithmetic) -> Value:
     return affine(h, W.swapaxes(0, 1).reshape(w, H * s), bias, A).reshape(H, 1, s)
 
 
-def average(logits: Value, v: Value, n: int, A: Arithmetic) -> Value:
-    """Averages of at most n values, which lie where values do.
+def average(logits: Value, v: Value, n: int, sharp: Array, A: Arithmetic) -> Value:
+    """Averages of at most n values, which lie where values do; the largest of them, where a head is sharp.
 
     With L the perturbation of an exponent as in rounding.py, an exponential is off by a factor e^L, and so is their
     sum. It adds up with at most n - 1 roundings of each, an average with n more, and a quotient or two: 2 n + 8. So
-    each term of the average is off by a factor e^x, x = 2 L + 2 L^2 + gamma(2 n + 8), and |e^x - 1| <= x + x^2.
+    each term of the average is off by a factor e^x, x = 2 L + 2 L^2 + gamma(2 n + 8), and |e^x - 1| <= x + x^2. If
+    it stands for the largest value, L is a further D, and costs 2 L / sharp instead.
     """
     size, largest = (a.max(axis=(1, 2), keepdims=True) for a in (logits.known.m, logits.error))
     L = 2 * size * (2 * U + 2 * A.roundings * A.u) + largest * (1 + 4 * A.roundings * A.u) + 2 * EXP_U + A.exp_error
     L = np.where((size == 0) & (largest == 0), 0.0, L * (UP * UP))  # all exponentials are exactly 1
-    x = (2 * L * (1 + L) + gamma(2 * n + 8, A.u)) * UP
+    late = np.divide(2 * L, sharp, out=np.zeros_like(L), where=sharp > 0)
+    x = (2 * np.where(sharp > 0, 0.0, L * (1 + L)) + gamma(2 * n + 8, A.u)) * UP
     reach = v.known.m + v.error
     lost = 8.0 * (n + 8) * (n + 8) * (A.tiny + NORMAL) * (2 + reach) + TINY
-    moved = v.error * (1 + x + x * x) + reach * (x + x * x) + lost
+    moved = v.error * (1 + x + x * x) + reach * (x + x * x) + late * UP + lost
     safe = (x <= 1) & (size < A.big / 4) & (4.0 * n * reach < A.big)
     return Value(v.real, np.where(safe, moved * (UP * UP), np.inf))
