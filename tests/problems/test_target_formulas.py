@@ -206,5 +206,5 @@ def test_shorthand_means_what_it_stands_for(text: str) -> None:
     ("text", "column"), [("clip(x)", 1), ("1 + dot(x)", 5), ("x*softmax(x*y)", 3), ("x + var(x)", 5), ("x**z", 4)]
 )
 def test_refusals_of_shorthand_point_at_the_character(text: str, column: int) -> None:
-    with pytest.raises(HypothesisError, match=f"at column {column} of"):
+    with pytest.raises(OptionError, match=f"at column {column} of"):
         resolve(text, n=2, d=1)
