@@ -404,6 +404,80 @@ Proof.
   now apply Rle_trans with (1 := B).
 Qed.
 
+(** * Positive and negative terms *)
+
+(** What the positive parts of numbers add up to, which bounds every partial sum from above. *)
+Definition positive (x : R) := (Rabs x + x) / 2.
+
+Lemma positive_bounds x : 0 <= positive x /\ x <= positive x.
+Proof. unfold positive. pose proof (Rle_abs x). pose proof (Rle_abs (- x)). rewrite Rabs_Ropp in *. lra. Qed.
+
+Lemma sum_positive {A} (c : A -> R) l :
+  sum (fun a => positive (c a)) l = (sum (fun a => Rabs (c a)) l + sum c l) / 2.
+Proof. induction l as [|a l IH]; simpl; [lra|]. rewrite IH. unfold positive. lra. Qed.
+
+Lemma sum_below_positive {A} (c : A -> R) l : 0 <= sum (fun a => positive (c a)) l /\ sum c l <= sum (fun a => positive (c a)) l.
+Proof. induction l as [|a l IH]; simpl; [lra|]. pose proof (positive_bounds (c a)). lra. Qed.
+
+Lemma partial_below {A} (c : A -> R) l l1 l2 : Permutation l (l1 ++ l2) ->
+  sum c l1 <= (sum (fun a => Rabs (c a)) l + sum c l) / 2.
+Proof.
+  intros P. rewrite <- sum_positive, (sum_perm _ _ _ P), sum_app.
+  pose proof (sum_below_positive c l1). pose proof (sum_below_positive c l2). lra.
+Qed.
+
+Lemma sum_opposite {A} (c : A -> R) l : sum (fun a => - c a) l = - sum c l.
+Proof. induction l as [|a l IH]; simpl; [lra|]. rewrite IH. lra. Qed.
+
+(** A partial sum is at most what the positive terms add up to, and at least what the negative ones do. *)
+Lemma partial_between {A} (c : A -> R) l l1 l2 : Permutation l (l1 ++ l2) ->
+  Rabs (sum c l1) <= (sum (fun a => Rabs (c a)) l + Rabs (sum c l)) / 2.
+Proof.
+  intros P. pose proof (partial_below c l l1 l2 P) as U. pose proof (partial_below (fun a => - c a) l l1 l2 P) as L.
+  rewrite !sum_opposite in L. rewrite (sum_ext (fun a => Rabs (- c a)) (fun a => Rabs (c a))) in L
+    by (intros; apply Rabs_Ropp).
+  pose proof (Rle_abs (sum c l)). pose proof (Rle_abs (- sum c l)). rewrite Rabs_Ropp in *.
+  apply Rabs_le. lra.
+Qed.
+
+(** If neither the positive nor the negative terms of a sum of products of whole numbers add up to more than
+    2^prec, the sum has one value in every order. *)
+Theorem signed_product_exact (f : format) (l : list term) (s : R) :
+  (forall t, In t l -> whole_term t) ->
+  (sum (fun t => Rabs (value t)) l + Rabs (sum value l)) / 2 <= bpow radix2 (prec f) ->
+  sums f (leaf f) l s -> s = sum value l.
+Proof.
+  intros W S. apply sums_exact.
+  - intros t v I. apply whole_leaf; [now apply W|]. apply Rle_trans with (2 := S).
+    apply in_split in I. destruct I as (k1 & k2 & E).
+    assert (P : Permutation l ([t] ++ (k1 ++ k2))) by (rewrite E; simpl; symmetry; apply Permutation_middle).
+    pose proof (partial_between value l [t] (k1 ++ k2) P) as B. simpl in B. now rewrite Rplus_0_r in B.
+  - intros l1 l2 P. apply solid_small.
+    + apply whole_sum. intros t I. apply whole_value, W. apply (Permutation_in t (Permutation_sym P)).
+      apply in_or_app. now left.
+    + apply Rle_trans with (2 := S). now apply (partial_between value l l1 l2).
+Qed.
+
+(** What sums_fit establishes with the computed sum m: sizes below 2^53, so that size and m are exact, and
+    size + |m| at most 2^(prec + 1).
+    For: core/exactness.py sums_fit, whole_products, exact_products (whole numbers). *)
+Theorem signed_sums_fit_exact (f : format) (l : list term) (size s m : R) :
+  (forall t, In t l -> whole_term t) ->
+  sums binary64 (leaf binary64) (map size_term l) size -> size < bpow radix2 53 ->
+  sums binary64 (leaf binary64) l m -> size + Rabs m <= 2 * bpow radix2 (prec f) ->
+  sums f (leaf f) l s ->
+  s = sum value l /\ m = sum value l.
+Proof.
+  intros W Hsize Below Hm Fit Hs.
+  destruct (sums_fit_exact binary64 l size m m) as [E _]; trivial; [simpl; lia|].
+  assert (F : size = sum (fun t => Rabs (value t)) l).
+  { rewrite (computed_size_exact binary64 (map size_term l) size); [|  |exact Hsize|exact Below].
+    - rewrite sum_map. apply sum_ext. intros t _. apply size_term_value.
+    - intros t I. apply in_map_iff in I. destruct I as (q & <- & I). split; [now apply size_term_whole, W|].
+      rewrite size_term_value. apply Rabs_pos. }
+  split; [|exact E]. apply (signed_product_exact f); trivial. rewrite <- F, <- E. lra.
+Qed.
+
 (** Sums of whole numbers are exact below 2^24 in float32. *)
 Corollary float32_sum_exact (l : list R) (s : R) :
   (forall x, In x l -> whole x) -> sum Rabs l <= 16777216 -> sums binary32 (reads binary32) l s ->

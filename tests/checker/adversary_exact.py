@@ -180,7 +180,7 @@ def drawn(rng, edges: Edges, n: int):
 
 def check_maps(m, name: str) -> Counter:
     """linear, with a bias or a stream; exact_products, whole_products; and a layer, which uses all of them."""
-    rng = np.random.default_rng([21, len(name)])
+    rng = np.random.default_rng([25, len(name)])
     A, edges, seen = m.balls.ARITHMETICS[name], Edges(name, rng), Seen(name, rng)
     for _ in range(ROUNDS):
         n = int(rng.choice([1, 2, 3, 12]))
@@ -280,6 +280,8 @@ def check_sizes(m, name: str) -> Counter:
         terms = [edges.whole() * float(rng.choice([-1, 1])) for _ in range(int(rng.integers(2, 5)))]
         fits = bool(m.exactness.sums_fit(np.sum(np.abs(terms)), A))
         seen.same("sums_fit", fits, float(np.sum(terms)), [], terms)
+        signed = bool(m.exactness.sums_fit(np.sum(np.abs(terms)), A, np.sum(terms)))
+        seen.same("sums_fit, signed", signed, float(np.sum(terms)), [], terms)
         count, largest = int(rng.integers(2, 9)), 2.0 ** BITS[name][0]
         largest = float(int(largest) // count + int(rng.integers(-1, 3)))
         seen.same(

@@ -26,7 +26,7 @@ class Found:
 
 
 def searched(plan: Found, work: int = 2) -> Searched:
-    return Searched((Layer(np.broadcast_to(0.0, (1, work)), np.zeros(work)),), {"real": plan})
+    return Searched((Layer(np.broadcast_to(0.0, (1, work)), np.zeros(work)),), plans={"real": plan})
 
 
 @pytest.mark.parametrize(
@@ -77,8 +77,8 @@ def test_balls_that_do_not_meet_contradict_each_other(monkeypatch, found, dense,
 
 def test_the_widest_plan_counts() -> None:
     plans = {"real": Found(widest=80), "float32": Found(widest=100), "float64": Found(widest=90), "other": None}
-    assert Searched((), plans).widest == 100
-    assert Searched((), {"other": None}).widest == 64
+    assert Searched((), plans=plans).widest == 100
+    assert Searched((), plans={"other": None}).widest == 64
 
 
 def test_two_layers_are_evaluated() -> None:

@@ -106,7 +106,7 @@ MUTANTS = {
     "an average near a whole number": [("core/exactness.py", "_count(~point | (x.m", "_count((x.m")],
     "a row and a bias": [("search/parts.py", "one & (count <= 1)", "one & (count <= 2)")],
     "a row and a bias beyond the mantissa": [
-        ("search/parts.py", "fits = sums_fit(S, A)", "fits = S < np.inf"),
+        ("search/parts.py", "fits = sums_fit(S, A, m)", "fits = S < np.inf"),
         NOT_COMPARED,
     ],
     "a unit that is always on": [
@@ -219,7 +219,7 @@ def test_whole_numbers_are_exact_only_below_the_limit(A) -> None:
     taken = whole_products(exact(np.array([[most * 0.75, 3]])), ones, np.full((1, 1), 2.0), A)
     assert taken.m.tolist() == [[most * 0.75 + 5]]
     assert taken.r.tolist() == [[0]]
-    for x in ([[most, -1]], [[0.5, 0.5]], [[np.inf, 1]], [[np.nan, 1]]):
+    for x in ([[most, 1]], [[most + 2, -2]], [[0.5, 0.5]], [[np.inf, 1]], [[np.nan, 1]]):
         assert whole_products(exact(np.array(x)), ones, np.zeros((1, 1)), A) is None
     unknown = Ball(np.ones((1, 2)), np.array([[0, 2.0**-60]]))
     assert whole_products(unknown, ones, np.zeros((1, 1)), A) is None

@@ -148,9 +148,11 @@ def test_whole_numbers_are_exact_up_to_the_limit(A) -> None:
         ([near], [1], 0, True),
         ([near / 2, near / 4], [1, -2], 0, True),
         ([most], [1], 1, False),
-        ([most - 1], [1], 1, False),
+        ([most - 1], [1], 1, most < 2**53),  # 2^24 is a number, and float64 has added up 2^24 exactly
         ([most - 2], [1], 1, True),
-        ([most / 2, most / 2], [1, -1], 1, False),
+        ([most / 2, most / 2], [1, -1], 1, most < 2**53),  # no partial sum is beyond the positive terms
+        ([most - 1, most - 1], [1, -1], 1, most < 2**53),
+        ([most - 1, most - 1], [1, -1], 2, False),
         ([most / 2 + 1, 3], [-2, 1], 0, False),
         ([1, 1], [most / 2, most / 2], 1, False),
         ([0, 3], [most * 4, 1], near, True),
@@ -171,9 +173,9 @@ def test_whole_numbers_are_exact_up_to_the_limit(A) -> None:
 
 
 def test_rows_of_many_columns_need_room_for_the_largest() -> None:
-    x, W = exact(np.array([[2.0**23, 1.0], [1.0, 1.0]])), np.array([[1.0, 1], [0, 2.0**23]])
+    x, W = exact(np.array([[2.0**23 + 1, 1.0], [1.0, 1.0]])), np.array([[1.0, 1], [0, 2.0**23]])
     assert whole_products(x, W, np.zeros(2), FLOAT32) is None
-    assert whole_products(x, W, np.zeros(2), FLOAT64).m.tolist() == [[2.0**23, 2.0**24], [1, 2.0**23 + 1]]
+    assert whole_products(x, W, np.zeros(2), FLOAT64).m.tolist() == [[2.0**23 + 1, 2.0**24 + 1], [1, 2.0**23 + 1]]
     for unknown in (
         Ball(np.ones((1, 2)), np.array([[0, 1.0]])),
         exact(np.array([[0.5, 1]])),

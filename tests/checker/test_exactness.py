@@ -20,7 +20,7 @@ FUNCTIONS = {
     "maps": {"linear", "linear, a stream", "exact_products", "whole_products", "Layer.apply"},
     "sums": {"add", "add_numbers", "added rows", "relu"},
     "products": {"added products", "dot", "softmax", "around"},
-    "sizes": {"sums_fit"},
+    "sizes": {"sums_fit", "sums_fit, signed"},
 }
 #: (check that must notice, module, what is broken, the code, what replaces it)
 MUTANTS = [
@@ -28,7 +28,7 @@ MUTANTS = [
     ("products", "parts", "a subnormal operand is exact", "normal(x.m, A)[:, :, None] & ", ""),
     ("products", "parts", "a subnormal product is exact", " & normal(terms, A)", ""),
     ("products", "parts", "any factor is exact", "is_power(np.ascontiguousarray(W)) |", "(W != 0) |"),
-    ("products", "parts", "whole products of any size", "fits = sums_fit(S, A)", "fits = S < np.inf"),
+    ("products", "parts", "whole products of any size", "fits = sums_fit(S, A, m)", "fits = S < np.inf"),
     (
         "products",
         "parts",
@@ -57,7 +57,7 @@ MUTANTS = [
         "_count(~point, used)",
     ),
     ("maps", "exactness", "whole sums of any size", "whole &= sums_fit(", "whole |= sums_fit("),
-    ("maps", "exactness", "the bias has no size", "np.abs(W)) + np.abs(b)\n", "np.abs(W))\n"),
+    ("maps", "exactness", "the bias has no size", "np.abs(W)) + np.abs(b), A", "np.abs(W)), A"),
     ("maps", "exactness", "whole: unknown numbers", "if x.r.any() or (x.m", "if (x.m"),
     ("maps", "exactness", "whole: halves", "if x.r.any() or (x.m != np.rint(x.m)).any():", "if x.r.any():"),
     ("sums", "exactness", "halves are added", " & (y == np.rint(y))", ""),
@@ -67,9 +67,11 @@ MUTANTS = [
     ("sums", "parts", "two rows", "one & (count <= 1)", "one & (count <= 2)"),
     ("sums", "parts", "rows of halves", "every = every & (value == np.rint(value))", "pass"),
     ("sums", "parts", "a bias of halves", " & (b == np.rint(b)) & fits", " & fits"),
-    ("sums", "parts", "rows of any size", "fits = sums_fit(S, A)", "fits = S < np.inf"),
+    ("sums", "parts", "rows of any size", "fits = sums_fit(S, A, m)", "fits = S < np.inf"),
     ("sums", "parts", "rows have no size", "m, S = m + value, S + size", "m = m + value"),
     ("sums", "parts", "a row of many terms", "(1 if single else 2)", "1"),
+    ("sizes", "exactness", "terms of one sign have no limit", " & (size + np.abs(m) <= 2 * A.whole)", ""),
+    ("sizes", "exactness", "terms of one sign may be twice as large", "size + np.abs(m) <=", "size - np.abs(m) <="),
     ("sizes", "exactness", "the limit itself", "np.asarray(size) < A.whole", "np.asarray(size) <= A.whole"),
     ("maps", "balls", "linear: a subnormal bias is kept", " | present & (absb - rb < 2 * A.tiny)", ""),
     ("maps", "balls", "linear: subnormal copies are kept", "        if small.any():\n", "        if False:\n"),

@@ -15,7 +15,8 @@ from onelayer.contexts.hashed import draw_hashes
 from onelayer.contexts.number_line import number_line
 from onelayer.contexts.stream import open_stream
 from onelayer.network import Attention, Transformer
-from onelayer.network.forward import apply_stack, embed
+from onelayer.network.blocks import apply_stack
+from onelayer.network.forward import embed
 from onelayer.problems.sequences import read_sequences
 
 memorize = partial(onelayer.memorize, certify=False)

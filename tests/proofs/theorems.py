@@ -81,11 +81,21 @@ def value(term: Term) -> Fraction:
 # ExactSums.v and ExactProducts.v
 
 
+def products_whole(terms: Sequence[Term]) -> bool:
+    return all(value(t) == 0 or all(map(whole, (t,) if isinstance(t, Fraction) else t)) for t in terms)
+
+
 def any_order_product_exact(f: Format, terms: Sequence[Term]) -> bool:
     """Terms of whole numbers, or with a factor 0, whose sizes add up to at most 2^prec."""
     assert f.prec is not None
-    products_whole = all(value(t) == 0 or all(map(whole, (t,) if isinstance(t, Fraction) else t)) for t in terms)
-    return products_whole and sum(abs(value(t)) for t in terms) <= 2**f.prec
+    return products_whole(terms) and sum(abs(value(t)) for t in terms) <= 2**f.prec
+
+
+def signed_product_exact(f: Format, terms: Sequence[Term]) -> bool:
+    """Such terms, of which neither the positive nor the negative ones add up to more than 2^prec."""
+    assert f.prec is not None
+    signed = [sum((max(sign * value(t), Q(0)) for t in terms), Q(0)) for sign in (1, -1)]
+    return products_whole(terms) and max(signed) <= 2**f.prec
 
 
 def exact_product_power(f: Format, x: Fraction, w: Fraction) -> bool:
@@ -114,7 +124,7 @@ def one_term_exact(f: Format, terms: Sequence[Term]) -> bool:
 
 def exact_sum(f: Format, terms: Sequence[Term]) -> str:
     """The theorem by which every evaluation of the sum gives one number; empty if none applies."""
-    for theorem in (any_order_product_exact, one_term_exact):
+    for theorem in (any_order_product_exact, signed_product_exact, one_term_exact):
         if theorem(f, terms):
             return theorem.__name__
     return ""

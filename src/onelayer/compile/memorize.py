@@ -60,7 +60,8 @@ def memorize(
               exactly, and separates the contexts, else float64
     mapping   how contexts are told apart: "temperature", "shared_query", "lattice" (sums of whole numbers),
               "averages", "rank_one" (Theorem K), "published" (Theorem 2, whose constants no float holds), or "auto"
-    readout   how answers are read off: "plateaus", "boxes", "table", "retrieval", "bits", "triangular", or "auto"
+    readout   how answers are read off: "plateaus", "boxes", "table", "retrieval", "packed" (several answers to a
+              weight), "bits", "triangular", or "auto"
     positions whether the order of the tokens matters
     default   what an input that is not stored is answered. Some contexts are so close to stored ones that they are
               taken for them: the ledger has a bound on their share, with what it assumes (``false_hits``), and what

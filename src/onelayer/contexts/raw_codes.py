@@ -200,6 +200,7 @@ def reals(
     quantiser = quantise(flat, _levels(sequences, len(components), attempt), dtype, used)
     steps = rng.standard_normal((quantiser.count, rank))
     trial = quantiser.features(thinned(flat, used, max(1, T >> 16)), _linear(steps, np.zeros(rank), dtype))
+    steps, trial = _unrelated(steps, trial)
     centre = trial.mean(axis=0)
     spread = np.abs(trial - centre).max(axis=0)
     scale = np.where(spread > 0, 0.45 * span / np.where(spread > 0, spread, 1.0), 0.0)
@@ -212,6 +213,15 @@ def reals(
         layer = Linear(layer.weight, layer.bias - low)
     top = (raw if valid is None else raw[valid.ravel()]).max(axis=0)
     return Quantised(quantiser, layer, raw.reshape(N, n, rank), top, components, stream)
+
+
+def _unrelated(steps: Array, trial: Array) -> tuple[Array, Array]:
+    """Steps, and the codes that they give, mixed so that channels are uncorrelated: cells of two of them are then
+    about equally full."""
+    if len(trial) < 4 * trial.shape[1] or np.linalg.matrix_rank(covariance := np.cov(trial.T)) < trial.shape[1]:
+        return steps, trial
+    mixed = np.linalg.inv(np.linalg.cholesky(covariance)).T
+    return steps @ mixed, trial @ mixed
 
 
 def _components(flat: Array, used: Array | None, attempt: int, rng: np.random.Generator) -> Array:

@@ -14,6 +14,7 @@ import numpy as np
 
 from onelayer.gadgets.cells import find_retrieval, find_table
 from onelayer.gadgets.hats import find_hats
+from onelayer.gadgets.packed import find_packed
 from onelayer.network.blocks import apply_stack
 from onelayer.network.layers import apply_layer
 from onelayer.network.weights import Array, Grouped, Layer, Linear
@@ -72,9 +73,9 @@ def find_search(layers: tuple[Layer, ...]) -> Callable[[Array], Array] | None:
     """A search that gives what these layers give, or None."""
     clamped = len(layers) > 3 and all(is_reflection(layer) for layer in layers[-2:])
     if not clamped:
-        retrieval = find_retrieval(layers)
-        if retrieval is not None:  # it gives class ids, which plateaus may turn into values
-            return replace(retrieval, finish=find_plateaus(retrieval.rest))
+        cells = find_packed(layers) or find_retrieval(layers)
+        if cells is not None:  # it gives class ids, which plateaus may turn into values
+            return replace(cells, finish=find_plateaus(cells.rest))
         return find_table(layers) or find_plateaus(layers) or find_hats(layers)
     search = find_search(layers[:-2])
     return None if search is None else lambda h: apply_stack(layers[-2:], np.maximum(search(h), 0))

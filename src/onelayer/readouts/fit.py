@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from onelayer.network import Layer
 from onelayer.network.blocks import over_threads
 from onelayer.problems.blocks import blocks
-from onelayer.readouts import bits, retrieval, table
+from onelayer.readouts import bits, packed, retrieval, table
 from onelayer.readouts.false_hits import Stored
 from onelayer.readouts.plateaus import in_boxes, on_a_line
 
@@ -129,8 +129,9 @@ def _fit_lattice(coordinates: Array, task: Task) -> Fit:
     readout = None
     kinds, compared = _lattice_kinds(keys, values, task)
     for kind in kinds:
-        if kind == "retrieval":
-            cells = retrieval.construct(keys, values, task.dtype, task.radius, task.seed)
+        if kind != "table":
+            module = packed if kind == "packed" else retrieval
+            cells = module.construct(keys, values, task.dtype, task.radius, task.seed)
             if cells is not None:
                 readout = Readout(kind, cells.layers, cells.count, cells.guard, compared)
         else:
@@ -146,12 +147,14 @@ def _fit_lattice(coordinates: Array, task: Task) -> Fit:
 
 
 def _lattice_kinds(keys: Array, values: Array, task: Task) -> tuple[list[str], str]:
-    """The readout asked for, or both with the one expected to be smaller first; and what was compared."""
-    if task.wish in ("table", "retrieval"):
+    """The readout asked for, or all with the one expected to be smaller first; and what was compared."""
+    if task.wish in ("table", "retrieval", "packed"):
         return [task.wish], "asked for"
     if task.default is not None or keys.shape[1] < retrieval.COORDINATES:
         return ["table"], "it knows what is stored, as a default needs"
     sizes = {"retrieval": retrieval.expected_parameters(values), "table": table.expected_parameters(keys, values)}
+    if keys.shape[1] >= packed.COORDINATES:
+        sizes["packed"] = packed.expected_parameters(keys, values)
     compared = ", ".join(f"{kind} about {size:,.0f}" for kind, size in sizes.items())
     return sorted(sizes, key=lambda kind: sizes[kind]), f"the smaller by parameters expected: {compared}"
 

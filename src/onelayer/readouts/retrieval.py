@@ -45,7 +45,7 @@ class Retrieval:
 
 def construct(keys: Array, values: Array, dtype: np.dtype[Any], radius: float, seed: int) -> Retrieval | None:
     """Distinct coordinates [M, 6 or more] and answers [M, q]; None if the keys would not peel."""
-    classes, answers = _classes(values)
+    classes, answers = numbered_classes(values)
     C = int(answers.max()) + 1
     if C > MOST_CLASSES:
         return None
@@ -105,7 +105,7 @@ def _hash(keys: Array, pairing: Array, load: float, radius: float) -> _Tables:
     return _Tables(rows, columns, R, G, cell)
 
 
-def _classes(values: Array) -> tuple[Array | None, Array]:
+def numbered_classes(values: Array) -> tuple[Array | None, Array]:
     """Whole numbers from 0 on are their own classes; anything else is numbered, and read off at the end."""
     whole = _whole(values)
     if whole is not None and int(whole.max()) < MOST_CLASSES:

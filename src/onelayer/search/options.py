@@ -8,7 +8,7 @@ import numpy as np
 
 from onelayer.contexts import published
 from onelayer.errors import HypothesisError, OptionError
-from onelayer.readouts import retrieval
+from onelayer.readouts import packed, retrieval
 from onelayer.search.problem import Mapping, Problem, Readout
 
 MAX_RANK = 64
@@ -44,14 +44,18 @@ def check_wishes(problem: Problem) -> None:
         raise OptionError(
             readout, "a readout that knows what is stored", "a default was given", 'Use readout="table".'
         )
-    if mapping == "lattice" and readout not in ("auto", "table", "retrieval"):
+    if mapping == "lattice" and readout not in ("auto", "table", "retrieval", "packed"):
         raise OptionError(
-            "lattice", "a readout of several coordinates", f"readout={readout!r}", 'Use "table" or "retrieval".'
+            "lattice",
+            "a readout of several coordinates",
+            f"readout={readout!r}",
+            'Use "table", "retrieval" or "packed".',
         )
-    if readout == "retrieval" and (mapping not in ("auto", "lattice") or (rank or 9) < retrieval.COORDINATES):
+    needed = {"retrieval": retrieval.COORDINATES, "packed": packed.COORDINATES}.get(readout, 0)
+    if needed and (mapping not in ("auto", "lattice") or (rank or 9) < needed):
         raise OptionError(
-            "retrieval",
-            f"lattice coordinates, at least {retrieval.COORDINATES} of them",
+            readout,
+            f"lattice coordinates, at least {needed} of them",
             f"mapping={mapping!r}, rank={rank}",
             'Use mapping="lattice" and leave the rank out.',
         )

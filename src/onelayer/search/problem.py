@@ -18,7 +18,7 @@ from onelayer.problems.sequences import Sequences, read_sequences
 
 Array = NDArray[Any]
 Mapping = Literal["auto", "temperature", "shared_query", "lattice", "averages", "rank_one", "published"]
-Readout = Literal["auto", "plateaus", "boxes", "table", "retrieval", "bits", "triangular"]
+Readout = Literal["auto", "plateaus", "boxes", "table", "retrieval", "packed", "bits", "triangular"]
 
 
 class NoDefault:

@@ -14,6 +14,7 @@ from onelayer.contexts.head import ContextMap
 from onelayer.contexts.stream import RealStream, Stream
 from onelayer.errors import HypothesisError, PrecisionError
 from onelayer.problems.consistency import Company, Place, refuse_contradictions
+from onelayer.readouts import packed
 from onelayer.readouts.fit import Fit, Task, fit
 from onelayer.search.options import ON_A_LINE, check_wishes
 from onelayer.search.problem import Problem
@@ -102,7 +103,7 @@ def routes(problem: Problem) -> Iterator[Route]:
     """Which mappings and ranks to try, in order, each with its reason."""
     mapping, rank, readout = problem.mapping, problem.rank, problem.readout
     on_lattice = Route("lattice", _lattice_rank(problem) if rank is None else rank, "asked for")
-    if mapping == "lattice" or readout == "retrieval":
+    if mapping == "lattice" or readout in ("retrieval", "packed"):
         yield on_lattice
         return
     first = 2 if readout == "boxes" and rank is None else 1
@@ -141,6 +142,8 @@ def _rejects_on_a_lattice(problem: Problem) -> bool:
 def _lattice_rank(problem: Problem) -> int:
     """A large table needs more coordinates to choose from, or some row is ambiguous along all of them."""
     more = _tabular(problem) and len(problem.answers.rows) > VERY_LARGE_TABLE
+    if not _tabular(problem) and problem.readout != "retrieval":
+        return packed.COORDINATES
     return lattice.LARGER_RANK if more else lattice.DEFAULT_RANK
 
 

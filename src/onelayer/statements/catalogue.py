@@ -143,6 +143,16 @@ _STATEMENTS = (
         "answer; row and column one-hots, emitted rows and gates make it a ReLU network with exact steps.",
     ),
     Statement(
+        "packed",
+        "Several answers to a weight",
+        "chazelle2004",
+        "ours",
+        "Digits of k answers share three cells, whole numbers below 2^24; a lane, read off one more coordinate, "
+        "says whose they are. One word less the two others has the digits of each, with borrows, and saturating "
+        "steps take it apart, exactly: about 1.25/k stored numbers per answer for any number of classes.",
+        ("retrieval",),
+    ),
+    Statement(
         "table",
         "Rows and columns of saturating steps",
         "",

@@ -1,15 +1,16 @@
 """When a sum of products is computed without any rounding, in every order, fused or not.
 
 Either all terms but one, bias included, are exact zeros, and that one is a bias or a product by a power of two; or
-all terms are whole numbers whose sizes add up to less than 1/u, and every partial sum is a number of the format. No
-operand and no term may be subnormal, even in float64: nothing is flushed, and midpoints are then exact, too.
+all terms are whole numbers, of which neither the positive nor the negative ones add up to more than 1/u, and every
+partial sum is a number of the format. No operand and no term may be subnormal, even in float64: nothing is flushed,
+and midpoints are then exact, too.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from onelayer_checker.core.balls import NORMAL, Arithmetic, Array, Ball, add, exact, is_power, product
+from onelayer_checker.core.balls import NORMAL, REAL, Arithmetic, Array, Ball, add, exact, is_power, product
 
 
 def exact_products(x: Ball, W: Array, b: Array, A: Arithmetic) -> Array:
@@ -23,7 +24,7 @@ def exact_products(x: Ball, W: Array, b: Array, A: Arithmetic) -> Array:
     used, size, point = W != 0, np.abs(x.m), x.r == 0
     whole = whole_column & (_count(~point | (x.m != np.rint(x.m)), used) == 0)
     if whole.any():
-        whole &= sums_fit(product(size, np.abs(W)) + np.abs(b), A)
+        whole &= sums_fit(product(size, np.abs(W)) + np.abs(b), A, product(x.m, W) + b)
     if (b != 0).all():
         return np.asarray(whole)
     live = ~point | (x.m != 0)
@@ -43,8 +44,8 @@ def whole_products(x: Ball, W: Array, b: Array, A: Arithmetic) -> Ball | None:
     """
     if x.r.any() or (x.m != np.rint(x.m)).any():
         return None
-    size = product(np.abs(x.m), np.abs(W)) + np.abs(b)
-    return exact(product(x.m, W) + b) if sums_fit(size.max(), A) else None
+    size, m = product(np.abs(x.m), np.abs(W)) + np.abs(b), product(x.m, W) + b
+    return exact(m) if sums_fit(size, A, m).all() else None
 
 
 def add_numbers(x: Ball, y: Array, A: Arithmetic) -> Ball:
@@ -57,15 +58,17 @@ def add_numbers(x: Ball, y: Array, A: Arithmetic) -> Ball:
     return Ball(total.m, np.where(whole, 0.0, total.r))
 
 
-def sums_fit(size: Array | float, A: Arithmetic) -> Array:
+def sums_fit(size: Array | float, A: Arithmetic, m: Array | None = None) -> Array:
     """Where whole numbers add up, and multiply, without rounding in every order, here and in the arithmetic.
 
     ``size`` is what the sizes of all terms add up to, as float64 computes it. Had any product or partial sum of it
     reached 2^53, its rounding would have too, and so would all that follow: where ``size`` is below, it is exact.
-    At 2^53 itself nothing is known, as 2^53 + 1 is rounded to it.
-    Theorem: proofs/ExactSums.v sums_fit_exact, computed_size_exact, fit_has_to_be_strict.
+    At 2^53 itself nothing is known, as 2^53 + 1 is rounded to it. So is m, the sum of the terms; with it, the
+    positive terms add up to (size + m) / 2 and the negative ones to (size - m) / 2: no partial sum is beyond these.
+    Theorem: proofs/ExactSums.v sums_fit_exact, signed_sums_fit_exact, computed_size_exact, fit_has_to_be_strict.
     """
-    return np.asarray(np.asarray(size) < A.whole)
+    fit = np.asarray(size) < A.whole
+    return np.asarray(fit if m is None else fit | (size < REAL.whole) & (size + np.abs(m) <= 2 * A.whole))
 
 
 def normal(a: Array, A: Arithmetic) -> Array:

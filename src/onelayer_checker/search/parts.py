@@ -125,7 +125,7 @@ def added(rows: list[tuple[Array, Array, bool]], x: Ball, W: Array, b: Array, A:
 
     A chosen row is a value and a size [T, o], and whether it is one term.
 
-    It is exact where only one term is not 0, or where all are whole numbers whose sizes add up to less than 1/u.
+    It is exact where only one term is not 0, or where all are whole numbers that `sums_fit`.
     Theorem: proofs/Lookups.v added_whole_exact, added_one_exact; proofs/Searched.v added_encloses.
     """
     m, S = b + _products(x.m, W), np.abs(b) + _products(np.abs(x.m), np.abs(W))
@@ -139,7 +139,7 @@ def added(rows: list[tuple[Array, Array, bool]], x: Ball, W: Array, b: Array, A:
     for _, size, single in rows:
         if not single:  # of many terms: known only where nothing is rounded
             r = np.where(size > 0, np.inf, r)
-    r = np.where(_is_exact(rows, x, W, b, S, A), 0.0, r)
+    r = np.where(_is_exact(rows, x, W, b, S, m, A), 0.0, r)
     return Ball(m, guarded(r, 2 * (S + R), A))
 
 
@@ -148,7 +148,9 @@ def _products(x: Array, W: Array) -> Array:
     return np.asarray(x @ W if W.ndim == 2 else np.einsum("ti,tio->to", x, W))
 
 
-def _is_exact(rows: list[tuple[Array, Array, bool]], x: Ball, W: Array, b: Array, S: Array, A: Arithmetic) -> Array:
+def _is_exact(
+    rows: list[tuple[Array, Array, bool]], x: Ball, W: Array, b: Array, S: Array, m: Array, A: Arithmetic
+) -> Array:
     """Where all terms are whole and their sizes fit, or only one is not 0, and nothing of it is rounded or flushed.
 
     Theorem: proofs/Lookups.v added_whole_exact, added_one_exact.
@@ -159,7 +161,7 @@ def _is_exact(rows: list[tuple[Array, Array, bool]], x: Ball, W: Array, b: Array
     W = W if W.ndim == 3 else W[None]
     terms, used = x.m[:, :, None] * W, W != 0
     integral = (x.m == np.rint(x.m))[:, :, None] & (np.rint(W) == W)
-    fits = sums_fit(S, A)
+    fits = sums_fit(S, A, m)
     every = sure & (integral | ~used).all(axis=1) & (b == np.rint(b)) & fits
     live = used & (x.m != 0)[:, :, None]
     solid = normal(x.m, A)[:, :, None] & normal(W, A) & normal(terms, A)

@@ -25,10 +25,11 @@ class Plan:
     widest: int
 
     @staticmethod
-    def of(layers: tuple[Layer, ...], A: Arithmetic) -> Plan | None:
+    def of(layers: tuple[Layer, ...], A: Arithmetic, positive: bool = False) -> Plan | None:
+        """``positive``: no input is negative."""
         builder = Planner(A)
         try:
-            output = builder.build(layers)
+            output = builder.build(folded(layers) if positive else layers)
         except NotSearched:
             return None
         found = any(isinstance(operation, Decide) for operation in builder.operations)
@@ -57,6 +58,22 @@ class Plan:
         for operation in self.operations:
             operation.run(token, A)
         return token.balls[self.output], token.unknown
+
+
+def folded(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
+    """Without copies of coordinates that are not negative: what reads a copy, block by block, reads the coordinate.
+
+    A copy is 1 times a number, the only term of its sum: that number, or 0 where it is subnormal and flushed, which
+    whoever reads it may do as well.
+    """
+    if len(layers) < 2 or layers[0].weight.ndim != 2 or layers[1].weight.ndim != 3:
+        return layers
+    copy, units = layers[0].weight, layers[1].weight
+    one_each = ((copy == 0) | (copy == 1)).all() and (np.count_nonzero(copy, axis=0) <= 1).all()
+    if units.shape[1] != 1 or layers[0].bias.any() or not one_each:
+        return layers
+    weight = (copy[:, :, None] * units[:, 0]).reshape(len(copy), -1)
+    return (Layer(weight, layers[1].bias), *layers[2:])
 
 
 class Planner(Builder):

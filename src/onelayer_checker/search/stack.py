@@ -34,11 +34,12 @@ ALL, WORK = 1 << 25, 1 << 22
 class Searched(Stack):
     """A stack that is searched; what the search leaves open is evaluated."""
 
+    positive: bool = False  # what comes in follows a ReLU
     plans: dict[str, Plan | None] = field(default_factory=dict)  # by arithmetic
 
     def plan(self, A: Arithmetic) -> Plan | None:
         if A.name not in self.plans:
-            self.plans[A.name] = Plan.of(self.layers, A)
+            self.plans[A.name] = Plan.of(self.layers, A, self.positive)
         return self.plans[A.name]
 
     def apply(self, x: Ball, A: Arithmetic) -> Ball:
@@ -93,7 +94,8 @@ class Searched(Stack):
 def accelerate(network: Network) -> Network:
     """The same network, whose stacks are searched where they can be."""
 
-    def searched(stack: Stack) -> Stack:
-        return Searched(stack.layers) if len(stack.layers) > 2 else stack
+    def searched(stack: Stack, positive: bool) -> Stack:
+        return Searched(stack.layers, positive) if len(stack.layers) > 2 else stack
 
-    return replace(network, feedforward=searched(network.feedforward), readout=searched(network.readout))
+    feedforward, readout = searched(network.feedforward, False), searched(network.readout, True)
+    return replace(network, feedforward=feedforward, readout=readout)

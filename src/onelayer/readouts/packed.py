@@ -1,0 +1,246 @@
+"""Answers without stored thresholds, several to a weight: cells hold digits of several answers, lanes say whose.
+
+Statement  a float32 weight is a whole number below 2^24, that is k digits of base b. With lanes read off one more
+           coordinate, k answers share three cells, and word 1 - word 2 - word 3 mod b^k has the digit of each.
+Gives      1.25/k words per answer: up to 24 / 1.25 bits a weight, for two classes as for many.
+Rests on   retrieval, lane by lane: lower digits are solved first, so that borrows are known when higher ones are.
+Why        a cell that holds one class number wastes what the class number does not need.
+Differs    sums of packed words have borrows; a network takes them apart by saturating steps, exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onelayer.gadgets.digits import Layout, digit_layers, layouts
+from onelayer.network import Grouped, Layer, Linear
+from onelayer.network.blocks import over_threads
+from onelayer.readouts.cells import Cells, cut
+from onelayer.readouts.peeling import Round, peel
+from onelayer.readouts.plateaus import on_a_line, trapezoids
+from onelayer.readouts.retrieval import numbered_classes
+from onelayer.statements import CATALOGUE
+
+STATEMENT = CATALOGUE["packed"]
+Array = NDArray[Any]
+
+TABLES = 3
+#: Rows and columns of three tables, and the lane.
+COORDINATES = 2 * TABLES + 1
+#: Cells per key: where peeling begins to work, what a lane of few keys needs more, and by how much it is raised.
+LOAD, FOR_FEW, RELOAD, TRIES = 1.235, 2.0, 1.01, 16
+#: Distinct values of a coordinate per row cell, so that rows fill evenly.
+VALUES_PER_ROW = 6
+#: Fewest keys of a lane: fewer do not peel at a load worth having.
+FEWEST_KEYS = 64
+#: What a cell costs beside its entries: two units of two numbers, and three to make one of them.
+PER_CELL = 7
+
+
+@dataclass(frozen=True)
+class Packed:
+    layers: tuple[Layer, ...]
+    count: int  # words of all tables
+    guard: float
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Sizes of a packed readout."""
+
+    layout: Layout
+    block: int  # B, cells that are computed together from a copy of one coordinate
+    rows: int  # R of each table
+    columns: int  # G
+
+    @staticmethod
+    def of(layout: Layout, keys: float, load: float, finest: float) -> Shape:
+        """Near the least number of parameters for so many keys of a lane; rows no finer than values allow."""
+        m, best = layout.words, None
+        per_table = load * keys / TABLES
+        for block in (4, 6, 8, 12, 16, 24):
+            G = max(1.0, (PER_CELL * per_table / (2.0 * m)) ** (1 / 3), per_table / finest)
+            for columns in {block * max(1, round(G / block) + i) for i in (-1, 0, 1) if round(G / block) + i > 0}:
+                rows = block * max(1, int(np.ceil(per_table / columns / block)))
+                shape = Shape(layout, block, rows, columns)
+                if best is None or shape.parameters < best.parameters:
+                    best = shape
+        assert best is not None
+        return best
+
+    @property
+    def cells(self) -> int:
+        """Of one table: rows, columns, and a block that carries the lane."""
+        return self.rows + self.columns + self.block
+
+    @property
+    def parameters(self) -> int:
+        """About: copies, units, one-hots, emitted words with their walls, digits."""
+        cells, m = TABLES * self.cells, self.layout.words
+        copies = cells // self.block * (COORDINATES + 1)
+        tail = 400 * m * len(self.layout.stages)
+        return copies + PER_CELL * cells + (cells + TABLES) * (m * self.columns + 1) + tail
+
+
+def shapes(keys: int, classes: int, finest: float) -> list[Shape]:
+    """Ways to pack, the smallest first."""
+    found = []
+    for layout in layouts(classes):
+        each = keys / layout.lanes
+        if each >= FEWEST_KEYS:
+            found.append(Shape.of(layout, each, LOAD + FOR_FEW / np.sqrt(each), finest))
+    return sorted(found, key=lambda shape: shape.parameters)
+
+
+def finest_rows(keys: Array) -> float:
+    """Row cells that the coordinates allow, counted over all keys."""
+    values = [_distinct(keys[:, i]) for i in range(2 * TABLES)]
+    return max(1.0, float(min(values)) / VALUES_PER_ROW)
+
+
+def expected_parameters(keys: Array, values: Array) -> float:
+    """A forecast, by which readouts are compared before one is built; infinite where too little is to be packed."""
+    classes, answers = numbered_classes(values)
+    ways = shapes(len(keys), int(answers.max()) + 1, finest_rows(keys))
+    listed = 0 if classes is None else (7 + values.shape[1]) * len(classes)
+    return float(ways[0].parameters + listed) if ways else np.inf
+
+
+def construct(keys: Array, values: Array, dtype: np.dtype[Any], radius: float, seed: int) -> Packed | None:
+    """Distinct coordinates [M, 7 or more] and answers [M, q]; None if the keys would not peel."""
+    classes, answers = numbered_classes(values)
+    packed = _packed(keys, answers, dtype, radius, seed)
+    if packed is None or classes is None:
+        return packed
+    listed = on_a_line(np.arange(len(classes), dtype=np.float64), classes, dtype)
+    return replace(packed, layers=(*packed.layers, *listed.layers))
+
+
+def _packed(keys: Array, answers: Array, dtype: np.dtype[Any], radius: float, seed: int) -> Packed | None:
+    ways = shapes(len(keys), int(answers.max()) + 1, finest := finest_rows(keys))
+    if not ways or len(answers) < FEWEST_KEYS:
+        return None
+    layout = ways[0].layout
+    lane_cells, lane = cut(keys[:, COORDINATES - 1], COORDINATES - 1, layout.lanes, 3 * radius)
+    if lane_cells.count != layout.lanes:
+        return None
+    members = [np.flatnonzero(lane == k) for k in range(layout.lanes)]
+    fullest = max(len(some) for some in members)
+    for attempt in range(TRIES):
+        load = (LOAD + FOR_FEW / np.sqrt(fullest)) * RELOAD**attempt
+        shape = Shape.of(layout, fullest, load, finest)
+        pairing = np.random.default_rng([seed, attempt, 13]).permutation(2 * TABLES)
+        cuts, cell = _hash(keys, pairing, shape, radius)
+        rounds = _peeled(cell, members, TABLES * shape.rows * shape.columns)
+        if rounds is not None:
+            words = fill(layout, rounds, answers, members, TABLES * shape.rows * shape.columns)
+            return _build(shape, cuts, lane_cells, words, keys.shape[1], dtype)
+    return None
+
+
+def _hash(keys: Array, pairing: Array, shape: Shape, radius: float) -> tuple[list[tuple[Cells, Cells]], Array]:
+    """Rows and columns of each table, and the cell [M, 3] of each key, counted over all tables."""
+    cuts: list[Any] = [None] * TABLES
+    cell = np.empty((len(keys), TABLES), np.int32)
+
+    def run(table: Any) -> None:
+        h = table.start
+        i, j = int(pairing[2 * h]), int(pairing[2 * h + 1])
+        rows, row = cut(keys[:, i], i, shape.rows, 3 * radius)
+        columns, column = cut(keys[:, j], j, shape.columns, 3 * radius)
+        cuts[h] = rows, columns
+        cell[:, h] = (h * shape.rows + row) * shape.columns + column
+
+    over_threads(run, [slice(h, h + 1) for h in range(TABLES)])
+    return cuts, cell
+
+
+def _peeled(cell: Array, members: list[Array], total: int) -> list[list[Round]] | None:
+    """How the keys of each lane peel; None as soon as those of one do not."""
+    found = []
+    for some in members:
+        rounds = peel(np.ascontiguousarray(cell[some]), total)
+        if rounds is None:
+            return None
+        found.append(rounds)
+    return found
+
+
+def fill(layout: Layout, lanes: list[list[Round]], answers: Array, members: list[Array], total: int) -> Array:
+    """Words [m, total]: of the three cells of a key, the first less the others has its digits in its lane.
+
+    Digits are solved from the lowest of a word on: what a key's cells hold below is known then, and so the borrow.
+    """
+    b, words = layout.base, np.zeros((layout.words, total), np.int64)
+    for lane, rounds in enumerate(lanes):
+        own = answers[members[lane]]
+        for c in range(layout.digits):
+            u, place = layout.place(lane, c)
+            unit = b**place
+            wanted = own // b**c % b
+            digits = np.zeros(total, np.int64)
+            for keys, at, cells in reversed(rounds):
+                below = words[u].take(cells) % unit
+                borrow = (below[:, 0] - below[:, 1] - below[:, 2]) // unit
+                here = digits.take(cells)  # of the cell that is still to be set, 0
+                lacking = wanted[keys] - borrow - (here[:, 0] - here[:, 1] - here[:, 2])
+                digits[at] = np.where(at == cells[:, 0], lacking, -lacking) % b
+            words[u] += digits * unit
+    return words
+
+
+def _build(
+    shape: Shape,
+    cuts: list[tuple[Cells, Cells]],
+    lanes: Cells,
+    words: Array,
+    coordinates: int,
+    dtype: np.dtype[Any],
+) -> Packed:
+    layout, B, R, G, m = shape.layout, shape.block, shape.rows, shape.columns, shape.layout.words
+    blocks = shape.cells // B
+    copy = np.zeros((coordinates, TABLES, blocks), dtype)
+    units, bias = np.zeros((TABLES, shape.cells, 2), dtype), np.ones((TABLES, shape.cells, 2), dtype)
+    select, one = np.full((TABLES, shape.cells, 2, 1), -1.0, dtype), np.ones((TABLES, shape.cells), dtype)
+    guard = np.inf
+    for h, (rows, columns) in enumerate(cuts):
+        for cells, start in ((rows, 0), (columns, R)):
+            pair = trapezoids(cells.low, cells.high, dtype)
+            here = slice(start, start + cells.count)
+            units[h, here], bias[h, here] = pair[:2]
+            guard = min(guard, pair[2])
+        copy[rows.coordinate, h, : R // B] = 1.0
+        copy[columns.coordinate, h, R // B : (R + G) // B] = 1.0
+    carry = R + G
+    copy[COORDINATES - 1, 0, carry // B] = 1.0
+    units[0, carry, 0], bias[0, carry], select[0, carry], one[0, carry] = 1.0, 0.0, [[1.0], [0.0]], 0.0
+    emit = np.zeros((TABLES, shape.cells, m * G + 1), dtype)
+    wall = float(layout.modulus)
+    entries = words.reshape(m, TABLES, R, G).transpose(1, 2, 0, 3).reshape(TABLES, R, m * G)
+    emit[:, :R, : m * G] = entries - wall
+    emit[:, R:carry, : m * G] = wall * np.tile(np.eye(G), (1, m))
+    emit[0, carry, -1] = 1.0
+    # A step into a lane is the unit that switches the lane off to its left.
+    lane_units = trapezoids(lanes.low, lanes.high, dtype)
+    steps = (-lane_units[0][1:, 1].astype(np.float64), lane_units[1][1:, 1].astype(np.float64))
+    layers = (
+        Linear(copy.reshape(coordinates, -1), np.zeros(TABLES * blocks, dtype)),
+        Grouped(units.reshape(TABLES * blocks, 1, 2 * B), bias.ravel()),
+        Grouped(select.reshape(-1, 2, 1), one.ravel()),
+        Grouped(emit, np.zeros(TABLES * (m * G + 1), dtype)),
+        *digit_layers(layout, G, steps, dtype),
+    )
+    return Packed(layers, words.size, min(guard, lane_units[2]))
+
+
+def _distinct(z: Array) -> int:
+    """How many values a coordinate takes; whole numbers are counted."""
+    low = z.min()
+    steps = (z - low).astype(np.int64)
+    if int(steps.max()) < 1 << 24 and np.array_equal(steps + low, z):
+        return int(np.count_nonzero(np.bincount(steps)))
+    return len(np.unique(z))

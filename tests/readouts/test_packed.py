@@ -1,0 +1,138 @@
+"""Several answers to a weight: layouts, borrows, the layers that take words apart, and whole models."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import onelayer
+from onelayer import OptionError, certify
+from onelayer.gadgets.digits import WORD_BITS, Layout, digit_layers, digits_in_lanes, layouts
+from onelayer.gadgets.packed import PackedSearch, find_packed
+from onelayer.network.blocks import apply_stack
+from onelayer.readouts.packed import fill
+from onelayer.readouts.peeling import peel
+
+memorize = partial(onelayer.memorize, certify=False)
+CLASSES = (2, 3, 7, 10, 26, 50, 256, 1000, 65_536, 1_000_000)
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+@pytest.mark.parametrize("classes", [*CLASSES, 4, 5, 6, 1 << 22])
+def test_layouts_hold_what_they_promise(classes) -> None:
+    found = layouts(classes)
+    for layout in found:
+        assert layout.base**layout.digits >= classes
+        assert layout.modulus <= 1 << WORD_BITS
+        places = {layout.place(k, c) for k in range(layout.lanes) for c in range(layout.digits)}
+        assert len(places) == layout.lanes * layout.digits
+        assert all(u < layout.words and p < layout.capacity for u, p in places)
+        assert {layout.held(u, p) for u, p in places} >= {(layout.lanes - 1, layout.digits - 1), (0, 0)}
+    shares = [layout.lanes / layout.words for layout in found]
+    assert shares == sorted(set(shares))
+    assert max(shares) * np.log2(classes) > 0.8 * WORD_BITS
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from(CLASSES))
+def test_layers_take_words_apart(seed, classes) -> None:
+    rng = np.random.default_rng(seed)
+    layout = layouts(classes)[rng.integers(len(layouts(classes)))]
+    T, G, W = 40, 3, layout.modulus
+    words = rng.integers(0, W, (3, layout.words, T))
+    words[:, :, :8] = rng.choice([0, 1, W - 1, W // 2], (3, layout.words, 8))  # borrows to the ends of the range
+    lane = rng.integers(0, layout.lanes, T)
+    x = np.zeros((T, 3, layout.words * G + 1), np.float32)
+    for h, u in np.ndindex(3, layout.words):
+        x[np.arange(T), h, u * G + rng.integers(0, G, T)] = words[h, u]
+    x[:, 0, -1] = 10.0 * lane + 5
+    steps = np.ones(layout.lanes - 1), 10.0 * np.arange(1, layout.lanes) + 0.5
+    out = apply_stack(digit_layers(layout, G, steps, np.dtype("float32")), x.reshape(T, -1))
+    wanted = digits_in_lanes(layout, (words[0] - words[1] - words[2]) % W, lane)
+    np.testing.assert_array_equal(out[:, 0], wanted)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from(CLASSES))
+def test_filled_words_hold_every_answer(seed, classes) -> None:
+    rng = np.random.default_rng(seed)
+    layout = layouts(classes)[-1]
+    M, per_table = 60 * layout.lanes, 60
+    lane, answers = np.arange(M) % layout.lanes, rng.integers(0, classes, M)
+    cell = rng.integers(0, per_table, (M, 3)) + per_table * np.arange(3)
+    members = [np.flatnonzero(lane == k) for k in range(layout.lanes)]
+    lanes = [peel(cell[some].astype(np.int32), 3 * per_table) for some in members]
+    kept = [k for k, rounds in enumerate(lanes) if rounds is not None]  # those that peel
+    words = fill(layout, [rounds or [] for rounds in lanes], answers, members, 3 * per_table)
+    assert words.min() >= 0
+    assert words.max() < layout.modulus
+    read = words[:, cell]
+    found = digits_in_lanes(layout, (read[..., 0] - read[..., 1] - read[..., 2]) % layout.modulus, lane)
+    here = np.isin(lane, kept)
+    np.testing.assert_array_equal(found[here], answers[here])
+
+
+@pytest.mark.parametrize("classes", [2, 10, 256, 65_536])
+def test_every_answer_comes_back_and_is_proved(rng, classes) -> None:
+    X, Y = rng.standard_normal((400, 8, 6)).astype(np.float32), rng.integers(0, classes, (400, 8))
+    model = memorize(X, Y, readout="packed")
+    assert model.ledger["readout"] == "packed"
+    for path in ("dense", "fast"):
+        np.testing.assert_array_equal(model.predict(X, path=path), Y)
+    assert isinstance(find_packed(model.transformer.readout), PackedSearch)
+    assert any(claim["arith"] == "float32" for claim in certify(model, X, Y).claims)
+
+
+def test_strangers_are_answered_as_by_the_layers(rng) -> None:
+    X, Y = rng.standard_normal((400, 8, 6)).astype(np.float32), rng.integers(0, 10, (400, 8))
+    model = memorize(X, Y, readout="packed")
+    strange = rng.standard_normal((300, 8, 6)).astype(np.float32) * 3
+    for half in (0.0, 0.5):  # on whole numbers, and on the ramps between them
+        t = model.transformer.readout[0].bias.copy()
+        t = np.abs(np.rint(rng.uniform(0, 2 * t.max(), (500, len(t)))) + half).astype(np.float32)
+        layers = model.transformer.readout
+        search = find_packed((layers[0].__class__(np.eye(len(t[0]), dtype=np.float32), 0 * t[0]), *layers[1:]))
+        np.testing.assert_array_equal(search(t), apply_stack(search.layers, t))
+    np.testing.assert_array_equal(model.predict(strange, path="fast"), model.predict(strange, path="dense"))
+
+
+def test_two_classes_are_packed_by_themselves(rng) -> None:
+    X, Y = rng.standard_normal((1500, 16, 8)).astype(np.float32), rng.integers(0, 2, (1500, 16))
+    model = memorize(X, Y)
+    assert model.ledger["readout"] == "packed"
+    assert model.bits_per_parameter > 2.5
+    np.testing.assert_array_equal(model.predict(X), Y)
+
+
+def test_answers_that_are_no_classes_are_listed_behind(rng) -> None:
+    X = rng.standard_normal((300, 8, 6)).astype(np.float32)
+    Y = rng.choice(np.array([0.25, -1.5, 3.0], np.float32), (300, 8))
+    model = memorize(X, Y, readout="packed")
+    for path in ("dense", "auto"):
+        np.testing.assert_array_equal(model.predict(X, path=path), Y)
+
+
+def test_layers_that_differ_in_one_number_are_not_recognised(rng) -> None:
+    X, Y = rng.standard_normal((200, 8, 6)).astype(np.float32), rng.integers(0, 2, (200, 8))
+    layers = memorize(X, Y, readout="packed").transformer.readout
+    for i in [i for i in range(1, len(layers)) if i != 6]:  # where a lane begins, in layer 6, is as good elsewhere
+        changed = type(layers[i])(layers[i].weight, layers[i].bias.copy())
+        changed.bias[-1] += 0.25
+        assert find_packed((*layers[:i], changed, *layers[i + 1 :])) is None, i
+
+
+def test_a_lane_needs_a_coordinate_of_its_own(rng) -> None:
+    with pytest.raises(OptionError, match="at least 7 of them"):
+        memorize(rng.standard_normal((99, 8, 6)), np.zeros((99, 8), int), readout="packed", rank=6)
+
+
+def test_a_layout_of_one_lane_needs_no_lane() -> None:
+    layout = Layout(16, 4, 1)
+    assert layout.lanes == 1
+    assert len(digit_layers(layout, 2, (np.zeros(0), np.zeros(0)), np.dtype("float32"))) == 28
