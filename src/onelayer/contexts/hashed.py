@@ -163,9 +163,7 @@ def draw_hashes(
     pieces = -(-(top + (0 if offsets is None else int(offsets.max()))) // step) + 1
     density = min(DENSITY, 0.8 * mean)
     knots = step * rng.choice([-1, 0, 1], (s, pieces + 1), p=[density / 2, 1 - density, density / 2])
-    mixed = (WIDE_RANGE if wide else OWN_RANGE) // (pieces * step)
-    own = rng.integers(-mixed, mixed + 1, (s, s)) if mixed > 1 else np.zeros((s, s), np.int64)
-    own[np.arange(s), np.arange(s)] = rng.choice([-1, 1], s) * max(1, mixed)
+    own = _turned(s, (WIDE_RANGE if wide else OWN_RANGE) // (pieces * step), rng)
     return Hashes(step, knots.astype(np.float64), own * float(stays), offsets, sink, dtype)
 
 
@@ -186,6 +184,15 @@ def hashed_coordinates(sequences: Sequences, hashes: Hashes, z: Array, per_seque
     for part in blocks(out, ADDED_BYTES):
         out[part] += np.tile(sums[part], n)
     return (out.reshape(-1, rank) if valid is None else out.reshape(N, n, rank)[valid]), size
+
+
+def _turned(s: int, length: int, rng: np.random.Generator) -> Array:
+    """[s, s] whole: pairs of channels are turned, which makes more values of them and leaves them uncorrelated."""
+    own = np.diag(rng.choice([-1, 1], s) * max(1, length))
+    for i in range(0, s - 1 if length > 1 else 0, 2):
+        a, b = length, int(rng.integers(1, length))
+        own[i : i + 2, i : i + 2] = np.array([[a, -b], [b, a]]) * rng.choice([-1, 1], 2)
+    return own
 
 
 def _step(mean: float) -> int:
