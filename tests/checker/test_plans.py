@@ -19,7 +19,7 @@ from onelayer_checker.search.builder import (
 )
 from onelayer_checker.search.operations import Add, Collect, Decide, DecideInRow, Evaluate, Gate, Pick, Sums
 from onelayer_checker.search.parts import Dense, Few, Known, Rows
-from onelayer_checker.search.plan import Plan, Planner
+from onelayer_checker.search.plan import Plan, Planner, folded
 from onelayer_checker.search.stack import Searched
 from tests.checker.test_search import STACKS, hand_made, last, line, stacked
 
@@ -216,11 +216,55 @@ def test_only_parts_that_feed_a_sum_are_its_terms() -> None:
 
 def test_a_staircase_that_may_be_rounded_somewhere_is_added_up_token_by_token() -> None:
     """Up to its second step it is known; and only a token beyond is left open."""
-    for first, table in ((2.0**22, True), (2.0**23, False)):
+    for first, table in ((2.0**22, True), (2.0**23, True), (2.0**23 + 1, False)):
         builder = Builder(FLOAT32)
         (part,) = builder.full([Known(np.arange(2), 1, "upto")], np.array([[first], [2.0**23]]), np.zeros(1), True)
         assert isinstance(part, Known) == table
         assert kinds(builder.operations) == [[], ["Add"]][not table]
+
+
+def copied(copy: list[list[float]], bias: float = 0.0) -> tuple[Layer, ...]:
+    """Copies of coordinates, three cells of each, and a number for each cell."""
+    W = np.array(copy, float)
+    blocks = W.shape[1]
+    slopes = np.array([4.0, 0, 4, -4, 0, -4])
+    cells = np.array([-6.0, -1, -14, 7, -1, 15])
+    return (
+        Layer(W, np.full(blocks, bias)),
+        Layer(np.tile(slopes, (blocks, 1, 1)), np.tile(cells, blocks)),
+        Layer(np.full((3 * blocks, 2, 1), -1.0), np.ones(3 * blocks)),
+        Layer(np.arange(1.0, 3 * blocks + 1)[:, None], np.zeros(1)),
+    )
+
+
+def test_copies_of_coordinates_are_read_as_these() -> None:
+    layers = copied([[0, 1], [1, 0]])
+    rest = list(folded(layers))[1:]
+    assert rest == list(layers[2:])
+    t = np.array([[1.0, 2, 3], [3, 1, 2]]).T
+    dense = run_stack(layers, exact(t), FLOAT32)
+    searched, unknown = Plan.of(layers, FLOAT32, positive=True).run(exact(t), FLOAT32)
+    assert not unknown.any()
+    assert searched.m.tolist() == dense.m.tolist()
+    assert searched.r.tolist() == dense.r.tolist()
+    assert kinds(Plan.of(layers, FLOAT32, positive=True).operations)[:2] == ["Decide", "Decide"]
+
+
+@pytest.mark.parametrize(
+    ("copy", "bias"),
+    [([[0, 1], [1, 1]], 0.0), ([[0, 2], [1, 0]], 0.0), ([[0, -1], [1, 0]], 0.0), ([[0, 1], [1, 0]], 1.0)],
+)
+def test_what_is_no_copy_is_not_folded(copy, bias) -> None:
+    layers = copied(copy, bias)
+    assert folded(layers) == layers
+
+
+def test_coordinates_that_may_be_negative_are_not_folded() -> None:
+    """A copy of a negative number is 0 after its ReLU."""
+    layers = copied([[1]])
+    x = exact(np.array([[-1.0]]))
+    searched = Searched(layers).apply(x, REAL)
+    assert searched.m.tolist() == run_stack(layers, x, REAL).m.tolist()
 
 
 def test_a_diagonal_layer() -> None:
