@@ -23,7 +23,6 @@ from onelayer_checker import check
 
 
 def test_byte_pairs_are_certified_as_the_bytes_they_stand_for(tmp_path) -> None:
-    pytest.importorskip("tokenizers", reason="an extra")
     text = b"she sells sea shells by the sea shore; the shells she sells are sea shells " * 4
     model = onelayer.memorize_text(text, context=5, tokenizer="bpe", vocabulary_size=270)
     bundle = save(tmp_path / "m", model.certify(text))

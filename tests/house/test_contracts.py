@@ -26,7 +26,6 @@ SEEDS = {
     ),
     "measures import a compiler": (ONE_WAY, "onelayer/measure/recall.py", "import onelayer.compile.memorize"),
     "hidden in a function": (ONE_WAY, "onelayer/gadgets/line.py", "def later():\n    import onelayer.model"),
-    "by way of the library": (ONE_WAY, "onelayer/network/weights.py", "from onelayer import memorize"),
     "siblings that must not meet": (ONE_WAY, "onelayer/functions/grid.py", "import onelayer.interfaces.plan"),
     "a module in no layer": (ONE_WAY, "onelayer/elsewhere.py", ""),
     "a folder in no layer": (ONE_WAY, "onelayer/beside/__init__.py", ""),

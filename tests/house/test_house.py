@@ -124,6 +124,20 @@ def test_no_control_flow_reads_what_an_error_says() -> None:
                     assert not words, f"{path}, line {part.lineno}: {ast.unparse(node.test)}"
 
 
+def through_the_front_door(text: str) -> list[str]:
+    """Public names that a program imports from `onelayer` itself."""
+    imports = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
+    named = [name.name for node in imports if node.module == "onelayer" and not node.level for name in node.names]
+    return [name for name in named if name in onelayer.__all__ and name != "__version__"]
+
+
+def test_nothing_inside_imports_through_the_front_door() -> None:
+    """Public names are imported late, which would hide a cycle from the contracts."""
+    assert through_the_front_door("def later():\n    from onelayer import memorize") == ["memorize"]
+    for path in (SOURCE / "onelayer").rglob("*.py"):
+        assert not through_the_front_door(path.read_text()), path
+
+
 def test_every_public_name_is_found_and_importing_the_library_imports_no_numbers() -> None:
     for name in onelayer.__all__:
         assert getattr(onelayer, name) is not None
