@@ -11,6 +11,7 @@ Definition theorems := (
   @Arithmetic.sums_exact,
   @ExactSums.any_order_sum_exact,
   @ExactSums.any_order_product_exact,
+  @ExactSums.signed_product_exact,
   @ExactSums.signed_sums_fit_exact,
   @ExactSums.one_term_exact,
   @ExactSums.zeros_add_nothing,
