@@ -213,3 +213,10 @@ def false_formulas() -> Iterator[Counterexample]:
         "65,536 terms, each rounded as often as that, are further off than 1e-6",
         made("float32", [([[1]], [0]), ([[1]], [0])], many, **HEAD),
     )
+    large = about("float32", 2.0**122, mean, [[3], [3]], box=[_box(0, 2.0**122)])
+    large["target"]["tokens"] = 1 << 10
+    yield Counterexample(
+        "sums that overflow",
+        "1,024 tokens of 2^122 add up to more than float32 holds before they are divided",
+        made("float32", [([[1]], [0]), ([[1]], [0])], large, **HEAD),
+    )

@@ -31,6 +31,15 @@ def test_the_honest_bundle_is_verified() -> None:
     assert check(honest().files()).result == "VERIFIED"
 
 
+@pytest.mark.parametrize(
+    ("text", "d"),
+    [("softmax(dot(x, y), y)", 2), ("softmax(-2*norm(x - y)**2, y[0]*y[1])", 2), ("max(sin(3*y)) - x", 1)],
+)
+def test_other_honest_bundles_are_verified(text: str, d: int, tmp_path: Path) -> None:
+    model = approximate(text, n=3, d=d, tolerance=0.05, construction="formula", dtype="float64")
+    assert check(read(model.save(tmp_path / "bundle")).files()).result == "VERIFIED"
+
+
 @pytest.mark.parametrize("forgery", list(of_formula(honest())), ids=lambda forgery: forgery.name)
 def test_forgeries_are_refused(forgery) -> None:
     forged = honest().copy()

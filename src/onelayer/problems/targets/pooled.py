@@ -20,7 +20,7 @@ POOLED = ("mean", "largest")
 #: Numbers held at a time while a formula is evaluated.
 MOST_HELD = 1 << 22
 #: Lines times tokens up to which a formula is also written out for its number of tokens.
-MOST_SLOPES = 100_000
+MOST_SLOPES = 20_000
 
 
 @dataclass(frozen=True)
