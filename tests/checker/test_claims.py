@@ -12,6 +12,9 @@ from onelayer_checker.core.files import Malformed
 
 ONE, ZERO = (1.0).hex(), (0.0).hex()
 ASSUMED = {"lipschitz": ONE, "error": ZERO, "symmetric": True}
+#: x, the token itself.
+FORMULA = {"d": 1, "tokens": 2, "per": "token", "box": [[ZERO, ONE]], "lines": [["x", 0]]}
+FORMULA |= {"outputs": [0], "planned": [0], "stages": [[0], [0], [0]]}
 #: What the specification demands of each type, beside arith and scope.
 NUMBERS = {
     "memorizes": {"eps"},
@@ -21,12 +24,14 @@ NUMBERS = {
     "sup_error": {"bound", "radius", "low", "high", "measure"},
     "lp_error": {"bound", "radius", "low", "high", "p"},
     "sup_error_everywhere": {"bound", "low", "high"},
+    "formula_error": {"bound"},
 }
-ABOUT_FUNCTIONS = {"sup_error", "lp_error", "sup_error_everywhere"}
+TARGETS = {"sup_error": ASSUMED, "lp_error": ASSUMED, "sup_error_everywhere": ASSUMED, "formula_error": FORMULA}
+ABOUT_FUNCTIONS = set(TARGETS)
 
 
 def entry(kind: str, **other):
-    target = {"target": ASSUMED} if kind in ABOUT_FUNCTIONS else {}
+    target = {"target": TARGETS[kind]} if kind in TARGETS else {}
     return {"type": kind, "arith": "real", "scope": "token", **dict.fromkeys(NUMBERS[kind], ONE), **target} | other
 
 

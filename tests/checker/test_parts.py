@@ -145,8 +145,10 @@ def test_rows_that_are_plainly_exact(A) -> None:
     for terms, wanted in (
         ([3, 4, -5], True),
         ([near / 2, -near / 2], True),
-        ([most / 2, -most / 2, 1], False),
-        ([most - 1, 1], False),
+        ([most / 2, -most / 2, 1], A is FLOAT32),  # no partial sum is beyond 2^24, and float64 adds them exactly
+        ([most - 1, 1], A is FLOAT32),
+        ([most, -1, 1], False),
+        ([-most, 1, -1], False),
         ([odd, 0, 0], True),
         ([0, odd], True),
         ([0, -odd], True),
@@ -170,8 +172,12 @@ def test_a_row_of_many_terms_is_exact_or_unknown(A) -> None:
     for value, size, b, exactly in (
         (3, 7, 0, True),
         (3, most - 1, 0, True),
-        (3, most, 0, False),
-        (3, most - 1, 1, False),
+        (3, most, 0, A is FLOAT32),
+        (3, most - 1, 1, A is FLOAT32),
+        (3, 2 * most - 3, 0, A is FLOAT32),
+        (3, 2 * most - 1, 0, False),
+        (-3, 2 * most - 1, 0, False),
+        (3, 2 * most - 4, 1, False),
         (3, 7, 0.5, False),
         (0, 0, 0.5, True),
         (0, 0, 3, True),

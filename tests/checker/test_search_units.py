@@ -318,7 +318,7 @@ def test_sums_of_rows_and_products(A) -> None:
 def test_sums_that_are_not_known() -> None:
     """A staircase that may be rounded, what may overflow, and what nobody multiplies but is infinite."""
     nothing, none, zero = exact(np.zeros((1, 0))), np.zeros((0, 1)), np.zeros(1)
-    many = (np.array([[3.0]]), np.array([[2.0**24]]), False)
+    many = (np.array([[3.0]]), np.array([[2.0**25]]), False)
     assert added([many], nothing, none, zero, FLOAT32).r.tolist() == [[np.inf]]
     assert added([many], nothing, none, zero, REAL).r.tolist() == [[0]]
     assert added([many], nothing, none, np.array([0.5]), REAL).r.tolist() == [[np.inf]]

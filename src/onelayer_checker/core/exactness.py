@@ -67,8 +67,9 @@ def sums_fit(size: Array | float, A: Arithmetic, m: Array | None = None) -> Arra
     positive terms add up to (size + m) / 2 and the negative ones to (size - m) / 2: no partial sum is beyond these.
     Theorem: proofs/ExactSums.v sums_fit_exact, signed_sums_fit_exact, computed_size_exact, fit_has_to_be_strict.
     """
-    fit = np.asarray(size) < A.whole
-    return np.asarray(fit if m is None else fit | (size < REAL.whole) & (size + np.abs(m) <= 2 * A.whole))
+    if m is None:
+        return np.asarray(size) < A.whole
+    return np.asarray((size < REAL.whole) & (size + np.abs(m) <= 2 * A.whole))
 
 
 def normal(a: Array, A: Arithmetic) -> Array:
