@@ -424,3 +424,9 @@ def test_the_output_is_in_the_order_of_the_layer() -> None:
     assert y.m.tolist() == run_stack(layers, t, REAL).m.tolist()
     rng = np.random.default_rng(0)
     assert Plan.of((last(rng, 2, 4), last(rng, 4, 2)), REAL) is None
+
+
+def test_nothing_is_folded_unless_it_is_said_that_no_input_is_negative() -> None:
+    layers = copied([[0, 1], [1, 0]])
+    plain, shorter = Plan.of(layers, FLOAT32), Plan.of(layers, FLOAT32, positive=True)
+    assert plain is None or kinds(plain.operations) != kinds(shorter.operations)
