@@ -98,7 +98,7 @@ MUTANTS = {
     "a positive subnormal token on a plateau": [LOW],
     "a subnormal coordinate": [BIAS, LOW],
     "whole numbers beyond the mantissa": [
-        ("core/exactness.py", "np.asarray(size) < A.whole", "np.asarray(size) < 4 * A.whole")
+        ("core/exactness.py", "(size + np.abs(m) <= 2 * A.whole)", "(size + np.abs(m) <= 8 * A.whole)")
     ],
     "two terms": [("core/exactness.py", "one = (terms <= 1)", "one = (terms <= 2)")],
     "a product that rounds": [("core/exactness.py", "one = (terms <= 1) & (rounds == 0)", "one = terms <= 1")],
@@ -135,7 +135,7 @@ MUTANTS = {
     "a subnormal weight of a carried product": [("search/parts.py", " & normal(W, A)", "")],
     "a subnormal operand of a carried product": [BIAS, ("search/parts.py", "normal(x.m, A)[:, :, None] & ", "")],
     "two rows and a bias beyond the mantissa": [
-        ("core/exactness.py", "np.asarray(size) < A.whole", "np.asarray(size) <= A.whole")
+        ("core/exactness.py", "(size < REAL.whole)", "(size <= REAL.whole)")
     ],
     "a radius below all floats": [("core/balls.py", "        small |= (x.r > 0)", "        small |= (x.r < 0)")],
     "units that overflow": [("search/cells.py", "self.largest, self.units, A)", "self.largest, 1, A)")],
