@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
@@ -20,7 +22,7 @@ from onelayer_checker.search.builder import (
 from onelayer_checker.search.operations import Add, Collect, Decide, DecideInRow, Evaluate, Gate, Pick, Sums
 from onelayer_checker.search.parts import Dense, Few, Known, Rows
 from onelayer_checker.search.plan import Plan, Planner, folded
-from onelayer_checker.search.stack import Searched
+from onelayer_checker.search.stack import Searched, accelerate
 from tests.checker.test_search import STACKS, hand_made, last, line, stacked
 
 ONE_TABLE = ["Decide", "Collect"]
@@ -430,3 +432,17 @@ def test_nothing_is_folded_unless_it_is_said_that_no_input_is_negative() -> None
     layers = copied([[0, 1], [1, 0]])
     plain, shorter = Plan.of(layers, FLOAT32), Plan.of(layers, FLOAT32, positive=True)
     assert plain is None or kinds(plain.operations) != kinds(shorter.operations)
+
+
+@dataclass(frozen=True)
+class TwoStacks:
+    feedforward: Stack
+    readout: Stack
+
+
+def test_only_what_follows_a_relu_is_known_to_be_positive() -> None:
+    """Embedded tokens may be negative; the readout's later layers read what its first gave, after a ReLU."""
+    layers = copied([[0, 1], [1, 0]])
+    fast = accelerate(TwoStacks(Stack(layers), Stack(layers)))
+    assert (fast.feedforward.positive, fast.readout.positive) == (False, True)
+    assert not Searched(layers).positive
