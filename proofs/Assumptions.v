@@ -59,6 +59,7 @@ Definition theorems := (
   @Search.look_sound,
   @Search.alone_sound,
   @Search.look_closely_sound,
+  @Steps.whole_edge_exact,
   @Steps.steps_decide,
   @Steps.row_on_sound,
   @Steps.row_off_sound,

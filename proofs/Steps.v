@@ -15,10 +15,17 @@ Definition step (us : list unit) (a : unit) :=
   In a us /\ slope a <> 0 /\ forall c, In c us -> c = a \/ (slope c = 0 /\ bias c <= 0).
 
 (** Along a coordinate on which all slopes are negative, or its negative if all are positive: a step is on from
-    [step_on] on, and off up to [step_off]. *)
+    [step_on] on, and off up to [step_off]. A bias that is a whole number from 1 to below 2^52 less 1 is a number,
+    and dividing it by a power of two is exact: nothing is rounded, and so nothing outward. *)
 Definition step_on (a : unit) := rn (bias a / Rabs (slope a)).
+
+Definition whole_bias (a : unit) : bool :=
+  (if Req_EM_T (IZR (Zfloor (bias a))) (bias a) then true else false) &&
+  (if Rle_dec 1 (bias a) then true else false) && (if Rlt_dec (bias a) (bpow radix2 52) then true else false).
+
 Definition step_off (a : unit) :=
-  if Rlt_dec (slope a) 0 then off_low (slope a) (bias a) else - off_high (slope a) (bias a).
+  if whole_bias a then rn (rn (bias a - 1) / Rabs (slope a))
+  else if Rlt_dec (slope a) 0 then off_low (slope a) (bias a) else - off_high (slope a) (bias a).
 
 Definition falls (falling : bool) (a : unit) := if falling then slope a < 0 else 0 < slope a.
 Definition turned_low (falling : bool) (low high : R) := if falling then low else - high.
@@ -34,11 +41,57 @@ Proof.
     rewrite round_NE_opp. lra.
 Qed.
 
-Lemma step_off_decided falling a low high :
-  falls falling a -> turned_high falling low high <= step_off a <-> decided_off a low high.
+(** With a whole bias, the edge where a step is off is computed exactly. For: search/cells.py staircases. *)
+Theorem whole_edge_exact (a : unit) :
+  ranged a -> slope a <> 0 -> whole_bias a = true ->
+  rn (rn (bias a - 1) / Rabs (slope a)) = (bias a - 1) / Rabs (slope a).
 Proof.
-  unfold step_off, decided_off. destruct falling; simpl; intros S; destruct (Rlt_dec (slope a) 0); try lra; split;
-    intros H; try lra; intuition lra.
+  intros R S W. apply andb_prop in W. destruct W as [W W3]. apply andb_prop in W. destruct W as [W1 W2].
+  destruct (Req_EM_T (IZR (Zfloor (bias a))) (bias a)) as [E|]; [|discriminate].
+  destruct (Rle_dec 1 (bias a)) as [L|]; [|discriminate].
+  destruct (Rlt_dec (bias a) (bpow radix2 52)) as [H|]; [|discriminate].
+  destruct R as [R|(F & P & R)]; [contradiction|].
+  assert (W : bias a - 1 = IZR (Zfloor (bias a) - 1)) by (rewrite minus_IZR, E; reflexivity).
+  assert (B : bpow radix2 52 <= bpow radix2 53) by now apply bpow_le.
+  assert (N : number binary64 (bias a - 1)).
+  { rewrite W. apply (solid_whole binary64). rewrite <- W. rewrite Rabs_pos_eq by lra.
+    change (prec binary64) with 53%Z. lra. }
+  rewrite (rn_of_number _ N). apply quotient_exact; [exact N| |].
+  { destruct P as [k [->| ->]]; exists k; left; [|rewrite Rabs_Ropp]; apply Rabs_pos_eq, bpow_ge_0. }
+  destruct (Req_dec (bias a - 1) 0) as [Z|Z]; [left; rewrite Z; unfold Rdiv; ring|right].
+  assert (One : 1 <= bias a - 1).
+  { rewrite W in *. assert (0 < Zfloor (bias a) - 1)%Z; [|now apply IZR_le; lia].
+    apply lt_IZR. lra. }
+  assert (Sp : 0 < Rabs (slope a)) by now apply Rabs_pos_lt.
+  destruct R as [R|R]; [lra|].
+  assert (Q := in_range_sound _ _ F P (or_intror R)). rewrite Q in R.
+  assert (A : Rabs (bias a / slope a) = bias a / Rabs (slope a)).
+  { unfold Rdiv. rewrite Rabs_mult, (Rabs_pos_eq (bias a)) by lra. rewrite Rabs_inv. reflexivity. }
+  rewrite A in R. rewrite (Rabs_pos_eq ((bias a - 1) / Rabs (slope a))).
+  2: { apply Rmult_le_pos; [lra|]. left. now apply Rinv_0_lt_compat. }
+  assert (T : tiny binary64 <= bpow radix2 (-901)) by now apply bpow_le.
+  assert (Half : bias a / Rabs (slope a) <= 2 * ((bias a - 1) / Rabs (slope a))).
+  { unfold Rdiv. rewrite <- Rmult_assoc. apply Rmult_le_compat_r; [left; now apply Rinv_0_lt_compat|lra]. }
+  assert (D : bpow radix2 (-900) = 2 * bpow radix2 (-901)).
+  { change (-900)%Z with (-901 + 1)%Z. rewrite bpow_plus. change (bpow radix2 1) with 2. ring. }
+  lra.
+Qed.
+
+(** Up to its edge, the unit of a step is at least 1, however the coordinate is read. *)
+Lemma step_off_pre A falling a low high :
+  ranged a -> falls falling a -> enclosed A a low high -> turned_high falling low high <= step_off a ->
+  pre_in A a (fun r => 1 <= r).
+Proof.
+  intros R F E. unfold step_off. destruct (whole_bias a) eqn:W.
+  - assert (S : slope a <> 0) by (destruct falling; simpl in F; lra).
+    rewrite (whole_edge_exact a R S W). intros H t' Rt. destruct (E t' Rt) as [L Hi].
+    destruct falling; simpl in F, H.
+    + rewrite Rabs_left in H by exact F. apply under in H; [|lra].
+      assert (- slope a * t' <= - slope a * high) by (apply Rmult_le_compat_l; lra). lra.
+    + rewrite Rabs_pos_eq in H by lra. apply under in H; [|exact F].
+      assert (slope a * low <= slope a * t') by (apply Rmult_le_compat_l; lra). lra.
+  - intros H. apply (decided_off_pre A a low high E). unfold decided_off.
+    destruct falling; simpl in F, H; destruct (Rlt_dec (slope a) 0); try lra; intuition lra.
 Qed.
 
 (** A staircase. Its steps are given in the order of [on], with the unit of each that has a slope; all of these
@@ -74,8 +127,9 @@ Proof.
   - now rewrite map_length.
   - rewrite map_length. intros j J L H. rewrite On in L by exact J. rewrite Off in H by exact J.
     destruct (Own (nth j as_ none) (nth_In _ _ J)) as (R & F & E).
-    apply (not_on_and_off A (nth j as_ none) low high R E); [now apply (step_on_decided falling)|].
-    now apply (step_off_decided falling).
+    assert (T : reads_in A (t_of (nth j as_ none)) (t_of (nth j as_ none))) by (destruct A; [reflexivity|now left]).
+    assert (P1 := decided_on_pre A _ low high R E (step_on_decided falling _ low high F L) _ T).
+    assert (P2 := step_off_pre A falling _ low high R F E H _ T). simpl in P1, P2. lra.
   - assert (J : (i < length as_)%nat) by lia. destruct (G i I) as (In_ & Sl & Flat).
     destruct (Own (nth i as_ none) (nth_In _ _ J)) as (R & F & E).
     destruct (Nat.ltb_spec i n) as [L|L].
@@ -85,9 +139,9 @@ Proof.
       * split; [exact R|]. exists low, high. split; [exact E|]. now apply (step_on_decided falling).
       * split; [now left|]. exists (Rmin 0 (t_of c)), (Rmax 0 (t_of c)).
         split; [apply somewhere|right; right; now split].
-    + apply (decide_off A (nth i groups [])); [|now apply Gv]. exists (nth i as_ none), low, high.
+    + apply (group_off A (nth i groups [])); [|now apply Gv]. exists (nth i as_ none).
       split; [exact In_|]. split; [apply (Good (nth i groups [])); [now apply nth_In|exact In_]|].
-      split; [exact E|]. apply (step_off_decided falling); [exact F|].
+      apply (step_off_pre A falling _ low high R F E).
       rewrite <- Off by exact J. apply Rest. rewrite map_length. lia.
 Qed.
 

@@ -178,7 +178,7 @@ def staircases(W: Array, b: Array, plain: Array, block: Array) -> list[tuple[Arr
 
     A group is a step if only one of its units has a slope, and the others are never above 0. The ends of a line of
     cells look alike: a single one with a neighbour on its open side is left to the cells.
-    Theorem: proofs/Steps.v steps_decide.
+    Theorem: proofs/Steps.v steps_decide; proofs/Steps.v whole_edge_exact.
     """
     at, slopes, simple = _slopes(W)
     K, unit = len(b), np.abs(slopes).argmax(axis=1)
@@ -205,7 +205,7 @@ def staircases(W: Array, b: Array, plain: Array, block: Array) -> list[tuple[Arr
             on, off = x / s, np.nextafter(np.nextafter(x - 1, -np.inf) / s, -np.inf)
         else:
             on, off = x / s, -np.nextafter(np.nextafter(1 - x, np.inf) / s, np.inf)
-        off = np.where((x == np.rint(x)) & (np.abs(x) < 2.0**52), (x - 1) / s, off)  # nothing is rounded there
+        off = np.where((x == np.rint(x)) & (x >= 1) & (x < 2.0**52), (x - 1) / s, off)  # nothing is rounded there
         order = np.argsort(on, kind="stable")
         parts = np.concatenate([s, np.abs(x)])
         smallest = float(parts.min(where=parts != 0, initial=1.0))
