@@ -17,6 +17,9 @@ from onelayer.certificates.explain import explain_files
 from onelayer.equality import EqualByContent
 from onelayer.errors import OptionError
 from onelayer.export import bundle
+from onelayer.gadgets.gadget import Words
+from onelayer.gadgets.names import Described, described, unit_names
+from onelayer.gadgets.stacks import Covered, Parts
 from onelayer.gadgets.windows import WindowModel, find_windows
 from onelayer.interfaces import Answers, Function, NextToken
 from onelayer.interfaces.evaluator import Evaluation, Evaluator
@@ -43,6 +46,9 @@ class Model(EqualByContent):
     interface: Answers
     ledger: Ledger
     certificate: Certificate | None = None
+    gadgets: tuple[
+        Covered, ...
+    ] = ()  # which layers are which gadget: a hint, that `parts` compares with the weights
 
     @property
     def n_parameters(self) -> int:
@@ -95,13 +101,26 @@ class Model(EqualByContent):
 
     @cached_property
     def evaluator(self) -> Evaluator:
-        return Evaluator(self.transformer, self.interface.default)
+        return Evaluator(self.transformer, self.interface.default, self.gadgets)
+
+    @property
+    def parts(self) -> Parts:
+        """The gadgets of both stacks, each recognised in the layers that it covers."""
+        return self.evaluator.parts
+
+    def unit_names(self, value: str) -> Words:
+        """What each channel of an intermediate value (embedded, readout.3, head0.averages ...) means, in words."""
+        return unit_names(self.transformer, self.parts, value)
+
+    def described(self) -> list[Described]:
+        """Every value of the forward pass in order: which gadget makes it, and what its channels mean."""
+        return described(self.transformer, self.parts)
 
     def trace(self, X: Any, lengths: Any = None) -> Trace:
         """Run a small batch and keep every intermediate value."""
         sequences = self.read(X, lengths)
         with np.errstate(all="ignore"):  # a trace may show where a value overflows
-            return trace(self.transformer, sequences.tokens, sequences.lengths)
+            return trace(self.transformer, sequences.tokens, sequences.lengths, self.unit_names)
 
     def read(self, X: Any, lengths: Any = None) -> Sequences:
         """Check inputs against what the model knows: token width, vocabulary, number of places."""
@@ -218,7 +237,7 @@ class Model(EqualByContent):
     @cached_property
     def windows(self) -> WindowModel:
         """The evaluator of a model of a text, whose answers are those of the network."""
-        text, found = self.interface_as(NextToken, "windows"), find_windows(self.transformer)
+        text, found = self.interface_as(NextToken, "windows"), find_windows(self.transformer, self.parts["readout"])
         if found is None or found.context != text.context:
             needs, other = "a model that memorize_text made", "its layers are others"
             raise OptionError("text", needs, other, "Give a model of memorize_text.")

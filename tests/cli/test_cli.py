@@ -93,7 +93,13 @@ def test_predict_says_which_numbers_are_beyond_the_range(tmp_path) -> None:
 
 def test_inspect_shows_and_draws(model, tmp_path) -> None:
     shown = run("inspect", model, "--picture", tmp_path / "gaps.png").stdout
-    for words in ("attention.W_Q", "beta", "Gaps between neighbouring answers", "rounding moves it by at most"):
+    for words in (
+        "right foot of trapezoid 0",
+        "head 0 / key 0",
+        "beta",
+        "Gaps between neighbouring answers",
+        "rounding moves it by at most",
+    ):
         assert words in shown
     assert (tmp_path / "gaps.png").read_bytes().startswith(b"\x89PNG")
     assert json.loads(run("inspect", model, "--json").stdout)["parameters"] == load(model).n_parameters

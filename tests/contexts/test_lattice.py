@@ -15,6 +15,7 @@ from onelayer import HypothesisError, certify
 from onelayer.contexts import lattice
 from onelayer.contexts.quantiser import quantise
 from onelayer.contexts.stream import open_stream
+from onelayer.gadgets.stacks import layers_of
 from onelayer.network import Linear, Transformer
 from onelayer.network.blocks import apply_stack, evaluate
 from onelayer.problems.sequences import read_sequences
@@ -32,7 +33,7 @@ def coordinates(X, lengths=None, *, positions=False, per_sequence=False, seed=0,
     sequences = read_sequences(X, lengths)
     stream = open_stream(sequences, np.dtype(dtype), positions)
     c = lattice.construct(sequences, stream, 6, seed, 0, per_sequence, wide)
-    model = Transformer(c.attention, c.embedding, c.feedforward, (c.bottleneck,), c.channels)
+    model = Transformer(c.attention, c.embedding, layers_of(c.feedforward), (c.bottleneck,), c.channels)
     out = evaluate(model, sequences.tokens, sequences.lengths)
     valid = sequences.valid()
     flat = out[:, 0] if per_sequence else out.reshape(-1, 6) if valid is None else out[valid]
@@ -89,7 +90,7 @@ def test_steps_are_zero_or_one_on_the_data(seed, T, levels) -> None:
     if q.count == 0:
         assert all(np.ptp(np.sort(tokens[:, i])) < 1e-4 * np.abs(tokens).max() or T == 1 for i in range(2)) or T < 3
         return
-    units, steps = q.layers(0)
+    units, steps = q.steps(0).layers()
     found = np.maximum(apply_stack((units, steps), tokens), 0)
     assert set(np.unique(found)) <= {0.0, 1.0}
     exact = tokens[:, q.component].astype(np.float64) >= q.start + 1.0 / q.slope
@@ -101,7 +102,7 @@ def test_codes_are_looked_up_as_the_layers_compute_them(rng, T, d, levels) -> No
     tokens = rng.standard_normal((T, d)).astype(np.float32)
     q = quantise(tokens, levels, np.dtype("float32"))
     codes = Linear(*(rng.integers(-999, 999, shape).astype(np.float32) for shape in ((q.count, 5), (5,))))
-    np.testing.assert_array_equal(q.features(tokens, codes), apply_stack((*q.layers(0), codes), tokens))
+    np.testing.assert_array_equal(q.features(tokens, codes), apply_stack((*q.steps(0).layers(), codes), tokens))
 
 
 def test_wide_coordinates_take_more_values(rng) -> None:

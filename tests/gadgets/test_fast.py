@@ -9,7 +9,7 @@ import pytest
 
 import onelayer
 from onelayer import approximate
-from onelayer.gadgets.fast import find_plateaus
+from onelayer.gadgets.stacks import find_search, read_stack
 from onelayer.network import Grouped, Linear
 from onelayer.network.blocks import apply_stack
 
@@ -51,7 +51,7 @@ def test_far_away_inputs_fall_on_the_outermost_plateau() -> None:
 def test_other_stacks_are_left_to_the_dense_pass(spoil: str) -> None:
     layers = memorize(X, rng.standard_normal((60, 8)), rank=2).transformer.readout
     bottleneck, units, group, values = layers
-    assert find_plateaus(layers) is not None
+    assert find_search(layers, read_stack(layers)) is not None
     if spoil == "order":
         units = Linear(units.weight, units.bias[::-1].copy())
     elif spoil == "other coordinate":
@@ -60,7 +60,8 @@ def test_other_stacks_are_left_to_the_dense_pass(spoil: str) -> None:
         units = Linear(weight, units.bias)
     else:
         group = Grouped(group.weight.reshape(-1, 2, 1), np.ones(2 * len(group.bias)))
-    assert find_plateaus((bottleneck, units, group, values)) is None
+    other = (bottleneck, units, group, values)
+    assert find_search(other, read_stack(other)) is None
 
 
 def test_the_trapezoids_on_a_line_add_up_to_one() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onelayer.gadgets import line
-from onelayer.gadgets.line import Cells
+from onelayer.gadgets.line import Line
 
 
 def units(ends: np.ndarray, steepness: np.ndarray, dtype: str) -> tuple[np.ndarray, np.ndarray]:
@@ -47,7 +47,7 @@ def cells(draw) -> tuple[np.ndarray, np.ndarray, str]:
 def test_they_are_what_the_units_say(case, seed: int) -> None:
     ends, slopes, dtype = case
     weight, bias = units(ends, slopes, dtype)
-    found = Cells.of(weight, bias)
+    found = Line.read(weight, bias)
     assert found is not None
     rng = np.random.default_rng(seed)
     edges = np.concatenate([ends, ends + 1 / slopes]).astype(dtype)
@@ -69,10 +69,11 @@ def test_buckets_and_search_agree(monkeypatch) -> None:
     rng = np.random.default_rng(0)
     ends = np.cumsum(rng.integers(1, 9, 400)).astype(np.float64) - 700.5
     weight, bias = units(ends, np.full(400, 2.0), "float32")
-    guessed = Cells.of(weight, bias)
+    guessed = Line.read(weight, bias)
+    assert guessed.buckets[0].size  # made when it is first asked for
     monkeypatch.setattr(line, "MOST_BUCKETS", 0)
-    searched = Cells.of(weight, bias)
-    assert guessed.guess.size > searched.guess.size == 0
+    searched = Line.read(weight, bias)
+    assert guessed.buckets[0].size > searched.buckets[0].size == 0
     z = np.arange(-2000, 2000, dtype=np.float32)[:, None]
     for a, b in zip(guessed.find(z), searched.find(z), strict=True):
         np.testing.assert_array_equal(a, b)
@@ -81,6 +82,17 @@ def test_buckets_and_search_agree(monkeypatch) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_what_is_not_a_number_is_in_no_cell(dtype: str) -> None:
-    found = Cells.of(*units(np.array([0.0, 2.0]), np.array([1.0, 1.0]), dtype))
+    found = Line.read(*units(np.array([0.0, 2.0]), np.array([1.0, 1.0]), dtype))
     _, sure = found.find(np.array([[np.nan], [-1.0], [np.inf], [-np.inf]], dtype))
     assert sure.tolist()[:2] == [False, True]
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_cell_that_is_on_far_from_its_place_is_noticed(side: int) -> None:
+    """Neighbours are told apart as before; two cells on, another is on as well, so nothing is sure there."""
+    weight, bias = units(np.array([0.0, 4.0, 8.0, 12.0]), np.full(4, 2.0), "float64")
+    z = np.array([[-2.0], [2.0], [6.0], [10.0], [14.0]])
+    assert Line.read(weight, bias).find(z)[1].all()
+    bias[4 * side, side] = -100.0
+    found = Line.read(weight, bias)
+    assert found is None or not found.find(z)[1].all()

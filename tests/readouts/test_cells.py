@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onelayer.gadgets.cells import RetrievalSearch, TableSearch, find_retrieval, find_table
+from onelayer.gadgets.retrieval import Retrieval
+from onelayer.gadgets.stacks import find_search, read_stack
+from onelayer.gadgets.table import Table
 from onelayer.network import Linear
 from onelayer.network.blocks import apply_stack
 from onelayer.readouts import retrieval, table
@@ -32,6 +34,15 @@ def lattice_keys(rng, M, c, spread=2000):
 def stacked(layers, c, dtype):
     """With a first layer that passes the coordinates on, as a model has it."""
     return (Linear(np.eye(c, dtype=dtype), np.zeros(c, dtype)), *layers)
+
+
+def searched(layers):
+    """By the gadgets that are recognised in these layers."""
+    return find_search(layers, read_stack(layers))
+
+
+def kinds(layers):
+    return [part.covered.kind for part in read_stack(layers)]
 
 
 def answers(layers, keys, dtype):
@@ -126,7 +137,7 @@ def test_retrieval_leaves_further_coordinates_alone(rng) -> None:
     values = rng.integers(0, 500, (len(keys), 1)).astype(np.float64)
     made = retrieval.construct(keys, values, F32, RADIUS, 0)
     np.testing.assert_array_equal(answers(made.layers, keys, F32), values)
-    search = find_retrieval(stacked(made.layers, 10, F32))
+    search = searched(stacked(made.layers, 10, F32))
     np.testing.assert_array_equal(search(keys.astype(F32)), values)
 
 
@@ -206,8 +217,8 @@ def test_the_search_gives_what_the_layers_give_everywhere(rng, kind) -> None:
     else:
         made = table.construct(keys, values, dtype, RADIUS, np.array([-7.0]) if "default" in kind else None)
     layers = stacked(made.layers, c, dtype)
-    search = (find_retrieval if kind == "retrieval" else find_table)(layers)
-    assert isinstance(search, RetrievalSearch if kind == "retrieval" else TableSearch)
+    search = searched(layers)
+    assert type(read_stack(layers)[-1].gadget) is (Retrieval if kind == "retrieval" else Table)
     near = keys[:500] + rng.uniform(-0.7, 0.7, (500, c))  # on plateaus and on ramps
     anywhere = rng.uniform(-10, 4010, (500, c))
     np.testing.assert_array_equal(search(keys.astype(dtype)), apply_stack(layers, keys.astype(dtype)))
@@ -226,11 +237,10 @@ def test_other_layers_are_not_taken_for_cells(rng, kind) -> None:
         "retrieval": lambda: retrieval.construct(keys, values, F32, RADIUS, 0),
         "table": lambda: table.construct(keys, values, F32, RADIUS),
     }
-    find = find_retrieval if kind == "retrieval" else find_table
     layers = stacked(build[kind]().layers, 6, F32)
-    assert find(layers) is not None
+    assert kind in kinds(layers)
     for i in range(len(layers) - (3 if kind == "retrieval" else 4), len(layers)):
         changed = layers[i].weight.copy()
         changed.flat[0] += 1
         other = type(layers[i])(changed, layers[i].bias)
-        assert find((*layers[:i], other, *layers[i + 1 :])) is None
+        assert kind not in kinds((*layers[:i], other, *layers[i + 1 :]))

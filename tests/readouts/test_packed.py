@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 import onelayer
 from onelayer import OptionError, certify
 from onelayer.gadgets.digits import WORD_BITS, Layout, digit_layers, digits_in_lanes, layouts
-from onelayer.gadgets.packed import PackedSearch, find_packed
+from onelayer.gadgets.packed import Packed
+from onelayer.gadgets.stacks import read_stack
+from onelayer.network import Layer
 from onelayer.network.blocks import apply_stack
 from onelayer.readouts.packed import fill
 from onelayer.readouts.peeling import peel
@@ -24,6 +26,10 @@ CLASSES = (2, 3, 7, 10, 26, 50, 256, 1000, 65_536, 1_000_000)
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(0)
+
+
+def packed_in(layers: tuple[Layer, ...]) -> list[Packed]:
+    return [part.gadget for part in read_stack(layers) if isinstance(part.gadget, Packed)]
 
 
 @pytest.mark.parametrize("classes", [*CLASSES, 4, 5, 6, 1 << 22])
@@ -85,7 +91,7 @@ def test_every_answer_comes_back_and_is_proved(rng, classes) -> None:
     assert model.ledger["readout"] == "packed"
     for path in ("dense", "fast"):
         np.testing.assert_array_equal(model.predict(X, path=path), Y)
-    assert isinstance(find_packed(model.transformer.readout), PackedSearch)
+    assert packed_in(model.transformer.readout)
     assert any(claim["arith"] == "float32" for claim in certify(model, X, Y).claims)
 
 
@@ -96,9 +102,8 @@ def test_strangers_are_answered_as_by_the_layers(rng) -> None:
     for half in (0.0, 0.5):  # on whole numbers, and on the ramps between them
         t = model.transformer.readout[0].bias.copy()
         t = np.abs(np.rint(rng.uniform(0, 2 * t.max(), (500, len(t)))) + half).astype(np.float32)
-        layers = model.transformer.readout
-        search = find_packed((layers[0].__class__(np.eye(len(t[0]), dtype=np.float32), 0 * t[0]), *layers[1:]))
-        np.testing.assert_array_equal(search(t), apply_stack(search.layers, t))
+        (gadget,) = packed_in(model.transformer.readout)
+        np.testing.assert_array_equal(gadget.search(t), apply_stack(gadget.dense, t))
     np.testing.assert_array_equal(model.predict(strange, path="fast"), model.predict(strange, path="dense"))
 
 
@@ -124,7 +129,7 @@ def test_layers_that_differ_in_one_number_are_not_recognised(rng) -> None:
     for i in [i for i in range(1, len(layers)) if i != 6]:  # where a lane begins, in layer 6, is as good elsewhere
         changed = type(layers[i])(layers[i].weight, layers[i].bias.copy())
         changed.bias[-1] += 0.25
-        assert find_packed((*layers[:i], changed, *layers[i + 1 :])) is None, i
+        assert not packed_in((*layers[:i], changed, *layers[i + 1 :])), i
 
 
 def test_a_lane_needs_a_coordinate_of_its_own(rng) -> None:

@@ -13,7 +13,18 @@ import typer
 
 from onelayer import __version__
 from onelayer.certificates.explain import explain as explain_folder
-from onelayer.cli import approximation, casting, certificates, exit_codes, lab, pictures, race, text, theorem_table
+from onelayer.cli import (
+    approximation,
+    casting,
+    certificates,
+    exit_codes,
+    inspection,
+    lab,
+    pictures,
+    race,
+    text,
+    theorem_table,
+)
 from onelayer.cli.console import (
     AsJson,
     Data,
@@ -155,33 +166,9 @@ def predict(
             write_answers(None, table, answers, memory.form.scope)
 
 
-@app.command()
-def inspect(
-    model: Model,
-    picture: Annotated[
-        Path | None,
-        typer.Option(help="Also draw the gaps and the readout into this .png or .svg.", show_default=False),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """What is in this model: shapes, parameters, constants, and how close its contexts come."""
-    if picture is not None:
-        pictures.check_picture(picture)
-    memory = load(model)
-    if as_json:
-        shapes = {name: list(a.shape) for name, a in memory.transformer.tensors()}
-        print_json({"parameters": memory.n_parameters, "shapes": shapes, "ledger": memory.ledger.to_json()})
-    else:
-        pictures.summary(out, memory)
-        pictures.shapes(out, memory)
-        pictures.gap_histogram(out, memory)
-    if picture is not None:
-        memory.plot().savefig(picture, dpi=150)
-        err.print(f"picture written to {picture}", markup=False)
-
-
-for command in (certificates.verify, certificates.explain, certificates.report, casting.cast, race.race):
+for command in (inspection.inspect, certificates.verify, certificates.explain, certificates.report, casting.cast):
     app.command()(command)
+app.command()(race.race)
 app.command()(text.memorize_text)
 app.command()(text.recite)
 app.command()(approximation.approximate)

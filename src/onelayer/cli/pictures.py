@@ -29,18 +29,6 @@ def summary(console: Console, model: Model) -> None:
     console.print(table)
 
 
-def shapes(console: Console, model: Model) -> None:
-    """Every tensor with its shape."""
-    table = Table(title="Tensors", title_justify="left", show_edge=False)
-    table.add_column("name")
-    table.add_column("shape")
-    table.add_column("numbers", justify="right")
-    for name, array in model.transformer.tensors():
-        table.add_row(name, " x ".join(map(str, array.shape)), f"{array.size:,}")
-    table.add_row("in all", "", f"{model.n_parameters:,}")
-    console.print(table)
-
-
 def gap_histogram(console: Console, model: Model) -> None:
     """How many gaps between neighbouring answers fall into each power of ten."""
     gaps = gaps_lower(model)

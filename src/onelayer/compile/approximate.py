@@ -197,7 +197,7 @@ def _finished(request: Request, made: _Made, plans: list[Plan]) -> Model:
         compared=tuple(plans),
     )
     ledger = Ledger((*_general(request, made.plan, plans), *built.constants))
-    model = Model(built.transformer, function, ledger, certificate)
+    model = Model(built.transformer, function, ledger, certificate, built.gadgets)
     measured, where = largest_error(model.errors, function.box, function.samples, request.seed)
     if measured > bound * (1 + ROUNDING):
         raise _contradiction(function, measured, where)

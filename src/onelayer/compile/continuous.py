@@ -76,6 +76,7 @@ def build(request: Request, units: int) -> Built:
     answers = t.evaluate(X.astype(np.float64)).reshape(-1, t.components)
     return Built(
         made.transformer,
+        made.gadgets,
         made.form,
         "fit",
         "largest |readout - target|, enclosed on every box of a partition",

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onelayer.errors import HypothesisError
+from onelayer.gadgets.stacks import Covered
 from onelayer.ledger import Constant
 from onelayer.network import Transformer
 from onelayer.problems.answers import AnswerForm
@@ -37,6 +38,7 @@ class Built:
     """Weights, where its error comes from, and what the checker is to be asked."""
 
     transformer: Transformer
+    gadgets: tuple[Covered, ...]
     form: AnswerForm
     source: str  # of the error that the checker finds
     meaning: str

@@ -53,6 +53,7 @@ def build(request: Request, levels: int) -> Built:
     )
     return Built(
         made.transformer,
+        (),
         AnswerForm(target.per, None, q, False),
         "lines",
         "what the blocks of all lines are off, each by what later lines make of it",

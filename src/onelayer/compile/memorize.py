@@ -19,11 +19,12 @@ from onelayer.certificates.data import of_answers
 from onelayer.compile.prove import certified, too_large, without_proof
 from onelayer.compile.unknown_inputs import unknown_inputs
 from onelayer.errors import PrecisionError
+from onelayer.gadgets.affine import Affine
+from onelayer.gadgets.stacks import compose
 from onelayer.interfaces import Answers
 from onelayer.ledger import Constant, Ledger
 from onelayer.measure.recall import recall_answers
 from onelayer.model import Model
-from onelayer.network import Transformer
 from onelayer.problems.scopes import Scope, at_answers
 from onelayer.readouts import triangular
 from onelayer.search.problem import NO_DEFAULT, Mapping, Options, Problem, Readout, read_problem
@@ -121,16 +122,16 @@ def assemble(problem: Problem, found: Found) -> Model:
     """Layers, ledger and interface into a model."""
     context_map, fitted = found.context_map, found.fit.readout
     assert fitted is not None
-    layers = fitted.layers
+    readout = fitted.gadgets
     if problem.readout == "triangular":
         rows = problem.rows(is_per_sequence(problem, found.route))
-        layers = triangular.on_a_line(context_map.coordinates, rows, context_map.exact_radius, problem.dtype)
-    transformer = Transformer(
-        attention=context_map.attention,
-        embedding=context_map.embedding,
-        feedforward=context_map.feedforward,
-        readout=(context_map.bottleneck, *layers),
-        channels=context_map.channels,
+        readout = (triangular.on_a_line(context_map.coordinates, rows, context_map.exact_radius, problem.dtype),)
+    transformer, gadgets = compose(
+        context_map.attention,
+        context_map.embedding,
+        context_map.feedforward,
+        (Affine(context_map.bottleneck), *readout),
+        context_map.channels,
     )
     stored = _stored_bits(problem, found.fit.distinct)
     interface = Answers(
@@ -139,7 +140,7 @@ def assemble(problem: Problem, found: Found) -> Model:
         default=None if problem.default is None else tuple(problem.default.tolist()),
         stored_bits=stored,
     )
-    model, extra = Model(transformer, interface, Ledger(())), []
+    model, extra = Model(transformer, interface, Ledger(()), gadgets=gadgets), []
     if problem.readout == "triangular":
         error = _triangular_error(problem, model)
         model = replace(model, interface=replace(interface, error_upper=error))

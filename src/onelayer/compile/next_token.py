@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,14 +23,18 @@ from onelayer.contexts.lattice import (
     summing,
     whole_bits,
 )
-from onelayer.contexts.places import Places, draw_places
+from onelayer.contexts.places import draw_places
 from onelayer.errors import HypothesisError, OptionError, PrecisionError
+from onelayer.gadgets.affine import Affine
+from onelayer.gadgets.place_gates import PlaceGates
+from onelayer.gadgets.stacks import Covered, compose
 from onelayer.gadgets.windows import window_sums
 from onelayer.ledger import Constant, Ledger
-from onelayer.network import Attention, Embedding, Layer, Linear, Transformer
+from onelayer.network import Attention, Embedding, Linear, Transformer
 from onelayer.problems.windows import TextWindows
 from onelayer.readouts import retrieval
 from onelayer.readouts.plateaus import on_a_line
+from onelayer.readouts.readout import Readout
 from onelayer.statements import CATALOGUE
 
 STATEMENT = CATALOGUE["text"]
@@ -49,11 +53,17 @@ class Draw:
     """Codes drawn for a text, and the coordinates of its different windows."""
 
     table: Array  # [V + 1, s]
-    places: Places
+    places: PlaceGates
     keys: Array  # [M, s] whole numbers, at least 1
     offset: Array  # [s]
     bits: int
     radius: float  # how far a coordinate as computed may be from its whole number
+
+
+class Built(NamedTuple):
+    transformer: Transformer
+    gadgets: tuple[Covered, ...]
+    ledger: Ledger
 
 
 def hypotheses(context: int) -> int:
@@ -75,7 +85,7 @@ def hypotheses(context: int) -> int:
         ) from None
 
 
-def construct(windows: TextWindows, seed: int = 0, on_step: Step = lambda _: None) -> tuple[Transformer, Ledger]:
+def construct(windows: TextWindows, seed: int = 0, on_step: Step = lambda _: None) -> Built:
     """The model of these windows and its constants; the same windows and seed give the same weights."""
     hypotheses(windows.context)
     for attempt in range(ATTEMPTS):
@@ -141,26 +151,26 @@ def _summing(n: int) -> Attention:
     return replace(summing(DEFAULT_RANK, float(n), DTYPE, separate=False), causal=True)
 
 
-def _assemble(
-    windows: TextWindows, draw: Draw, cells: retrieval.Retrieval, seed: int, attempt: int
-) -> tuple[Transformer, Ledger]:
+def _assemble(windows: TextWindows, draw: Draw, cells: Readout, seed: int, attempt: int) -> Built:
     n, s = windows.context, DEFAULT_RANK
     positions = np.zeros((n, s), DTYPE)
     positions[:, 0] = draw.places.spacing * np.arange(n)
     classes = np.arange(len(windows.distributions), dtype=np.float64)
-    distribution: tuple[Layer, ...] = on_a_line(classes, windows.distributions, DTYPE).layers
-    transformer = Transformer(
-        attention=_summing(n),
-        embedding=Embedding(table=draw.table, positions=positions),
-        feedforward=draw.places.layers,
-        readout=(Linear(np.eye(s, dtype=DTYPE), draw.offset.astype(DTYPE)), *cells.layers, *distribution),
-        channels=tuple(f"code{i}" for i in range(s)),
+    distribution = on_a_line(classes, windows.distributions, DTYPE).gadgets
+    bottleneck = Affine(Linear(np.eye(s, dtype=DTYPE), draw.offset.astype(DTYPE)))
+    transformer, gadgets = compose(
+        _summing(n),
+        Embedding(table=draw.table, positions=positions),
+        (draw.places,),
+        (bottleneck, *cells.gadgets, *distribution),
+        tuple(f"code{i}" for i in range(s)),
     )
-    return transformer, Ledger(tuple(_ledger(windows, draw, cells, seed, attempt, transformer)))
+    ledger = Ledger(tuple(_ledger(windows, draw, cells, seed, attempt, transformer)))
+    return Built(transformer, gadgets, ledger)
 
 
 def _ledger(
-    windows: TextWindows, draw: Draw, cells: retrieval.Retrieval, seed: int, attempt: int, built: Transformer
+    windows: TextWindows, draw: Draw, cells: Readout, seed: int, attempt: int, built: Transformer
 ) -> list[Constant]:
     M, K, V = len(windows.first), len(windows.distributions), windows.size
     ambiguous = windows.ambiguous

@@ -10,6 +10,7 @@ import numpy as np
 
 from onelayer.compile.memorize import assemble
 from onelayer.errors import HypothesisError
+from onelayer.gadgets.stacks import layers_of
 from onelayer.readouts import triangular
 from onelayer.search.problem import Options, Problem, Readout, read_problem
 from onelayer.search.routes import Found, Step, in_a_dtype_that_does, search
@@ -95,7 +96,7 @@ def count_parameters(found: Found, components: int, readout: Readout) -> int:
     assert fitted is not None
     arrays = [c.attention.W_Q, c.attention.W_K, c.attention.W_V, c.attention.W_O, c.attention.b_Q]
     arrays += [c.bottleneck.weight, c.bottleneck.bias]
-    arrays += [array for layer in c.feedforward for array in (layer.weight, layer.bias)]
+    arrays += [array for layer in layers_of(c.feedforward) for array in (layer.weight, layer.bias)]
     if c.embedding is not None:
         arrays += [c.embedding.lift, c.embedding.table, c.embedding.bias, c.embedding.positions]
     before = sum(array.size for array in arrays if array is not None)

@@ -67,6 +67,7 @@ def build(request: Request, levels: int) -> Built:
         entries = tuple({**common, "arith": arith} for arith in ("real", lattice.dtype.name))
     return Built(
         made.transformer,
+        made.gadgets,
         made.form,
         "interpolation",
         "largest |target - its interpolant|, enclosed on every simplex",

@@ -69,6 +69,7 @@ def build(request: Request, levels: int, distinct: bool = False) -> Built:
     left_out = grid.left_out_of(len(made.cells), distinct)
     return Built(
         made.transformer,
+        made.gadgets,
         made.form,
         "quantisation",
         "largest |target - its value at the centre of a cell|, enclosed on every cell",

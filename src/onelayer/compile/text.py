@@ -63,7 +63,7 @@ def memorize_text(
     if len(ids) < 2:
         raise DataError("text", "a text of at least 2 tokens", f"the text has {len(ids)}", "Give a longer text.")
     say(f"comparing {len(ids):,} windows of {context} tokens")
-    transformer, ledger = construction.construct(read_windows(ids, int(context), tokens.size), seed, say)
+    transformer, gadgets, ledger = construction.construct(read_windows(ids, int(context), tokens.size), seed, say)
     interface = NextToken(
         form=AnswerForm("last", None, tokens.size, ragged=False),
         vocabulary=tuple(range(tokens.size + 1)),
@@ -72,7 +72,7 @@ def memorize_text(
         tokens=tokens,
         alphabet=tuple(np.unique(ids).tolist()),
     )
-    model = Model(transformer, interface, ledger)
+    model = Model(transformer, interface, ledger, gadgets=gadgets)
     return certified(model, certify, lambda: of_text(interface, text), lambda: recall(model, text).first_wrong, say)
 
 

@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 from onelayer.contexts.head import ContextMap, coordinate_radius_upper
 from onelayer.contexts.stream import RealStream, Stream
 from onelayer.errors import HypothesisError, PrecisionError
+from onelayer.gadgets.affine import Affine
+from onelayer.gadgets.gadget import Gadget
 from onelayer.ledger import Constant
-from onelayer.network import Attention, Embedding, Layer, Linear
+from onelayer.network import Attention, Embedding, Linear
 from onelayer.problems.sequences import Sequences
 from onelayer.readouts.plateaus import on_a_line
 from onelayer.statements import CATALOGUE
@@ -120,7 +122,7 @@ def distinct_tokens(tokens: Array, valid: Array | None) -> tuple[Array, int, Arr
 
 def _token_map(
     stream: Stream, tokens: Array | None, read: Array, rng: np.random.Generator
-) -> tuple[Embedding | None, tuple[Layer, ...]]:
+) -> tuple[Embedding | None, tuple[Gadget, ...]]:
     """From a token to its row of codes: a table for ids, plateaus over a projection for real tokens."""
     if not isinstance(stream, RealStream):
         return Embedding(table=read.astype(stream.dtype)), ()
@@ -139,7 +141,7 @@ def _token_map(
             lift = None if not stream.centre.any() else np.eye(d, dtype=dtype)
             embedding = None if lift is None else Embedding(lift=lift, bias=(-stream.centre).astype(dtype))
             bottleneck = Linear(direction[:, None].astype(dtype), np.array([offset], dtype))
-            return embedding, (bottleneck, *plateaus.layers)
+            return embedding, (Affine(bottleneck), *plateaus.gadgets)
     raise PrecisionError(
         "averages",
         f"tokens that a projection tells apart in {dtype}",

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.network import Attention, Grouped, Layer, Linear
+from onelayer.gadgets.zigzags import Zigzags
+from onelayer.network import Attention
 from onelayer.problems.blocks import blocks
 from onelayer.problems.sequences import Sequences
 
@@ -79,37 +80,10 @@ class Hashes:
         return out
 
     @property
-    def layers(self) -> tuple[Layer, ...]:
+    def gadget(self) -> Zigzags:
         """From z, and perhaps the mark of the first place, to (hash, what stays) or, with a sink, to (hash but of
         the first token, hash of the first token, mark, what stays)."""
-        s, F, dtype = self.rank, self.knots.shape[1] - 1, self.dtype
-        groups = s + self.sink
-        slopes = np.diff(self.knots, axis=1) / self.step
-        units = np.tile(-self.step * np.arange(F, dtype=np.float64), (groups, 1))
-        read, shift = np.zeros((groups, F, 2)), np.zeros((groups, 2))
-        read[:s, :, 0] = np.diff(slopes, axis=1, prepend=0.0)
-        read[:, 0, 1] = 1.0
-        shift[:s, 0] = self.knots[:, 0] + self.step  # not negative
-        hashed = (
-            Grouped(np.ones((groups, 1, F), dtype), units.ravel().astype(dtype)),
-            Grouped(read.astype(dtype), shift.ravel().astype(dtype)),
-        )
-        h, z = np.arange(0, 2 * s, 2), np.arange(1, 2 * s, 2)
-        if not self.sink:
-            last = np.zeros((2 * s, 2 * s))
-            last[h, :s], last[z, s:] = np.eye(s), self.own
-            return (*hashed, _linear(last, np.repeat([-float(self.step), 0.0], s), dtype))
-        wall, mark = 2.0 * self.step, 2 * s + 1
-        gates, gate_bias = np.zeros((2 * s + 2, 3 * s + 1)), np.zeros(3 * s + 1)
-        gates[h, :s], gates[mark, :s] = np.eye(s), -wall
-        gates[h, s : 2 * s], gates[mark, s : 2 * s], gate_bias[s : 2 * s] = np.eye(s), wall, -wall
-        gates[mark, 2 * s] = 1.0
-        gates[z, 2 * s + 1 :] = np.eye(s)
-        last, bias = np.eye(3 * s + 1), np.zeros(3 * s + 1)
-        last[2 * s, :s], bias[:s] = self.step, -self.step
-        last[2 * s, s : 2 * s] = -self.step
-        last[2 * s + 1 :, 2 * s + 1 :] = self.own
-        return (*hashed, _linear(gates, gate_bias, dtype), _linear(last, bias, dtype))
+        return Zigzags(self.step, self.knots.astype(self.dtype), self.own.astype(self.dtype), self.sink)
 
     def attention(self, n: int) -> Attention:
         """Adds the sum of all hashes to what stays: zero query and key, or the first place as a sink."""
@@ -198,7 +172,3 @@ def _turned(s: int, length: int, rng: np.random.Generator) -> Array:
 def _step(mean: float) -> int:
     """A power of two, as large as the room for hashes."""
     return int(np.clip(2.0 ** np.floor(np.log2(mean)), 1, LONGEST_PIECE))
-
-
-def _linear(weight: Array, bias: Array, dtype: np.dtype[Any]) -> Linear:
-    return Linear(weight.astype(dtype), bias.astype(dtype))

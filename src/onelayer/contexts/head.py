@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onelayer.contexts.stream import Draw, few_bits
+from onelayer.gadgets.gadget import Gadget
 from onelayer.ledger import Constant
-from onelayer.network import Attention, Embedding, Layer, Linear
+from onelayer.network import Attention, Embedding, Linear
 from onelayer.network.blocks import ATTENTION_BYTES, Rows, over_threads, sequence_blocks
 from onelayer.network.forward import attend, visible_keys
 from onelayer.problems.blocks import column_bounds
@@ -28,7 +29,7 @@ class ContextMap:
     """Everything before the answers: layers up to a bottleneck of s coordinates t >= 0, and t on the data."""
 
     embedding: Embedding | None
-    feedforward: tuple[Layer, ...]
+    feedforward: tuple[Gadget, ...]
     attention: Attention
     bottleneck: Linear  # [width, s]; followed by ReLU, which the offset makes harmless
     channels: tuple[str, ...]

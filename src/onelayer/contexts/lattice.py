@@ -27,10 +27,13 @@ from onelayer.contexts.head import ContextMap
 from onelayer.contexts.number_line import FEWEST_VALUES, number_line
 from onelayer.contexts.raw_codes import Raw, numbers_words, reals, words
 from onelayer.contexts.stream import RealStream, Stream, TokenStream
+from onelayer.contexts.sums import joint_coordinates
 from onelayer.errors import PrecisionError
+from onelayer.gadgets.affine import Affine
+from onelayer.gadgets.gadget import Gadget
 from onelayer.ledger import Constant
-from onelayer.network import Attention, Embedding, Layer, Linear
-from onelayer.problems.blocks import blocks, column_bounds
+from onelayer.network import Attention, Embedding, Linear
+from onelayer.problems.blocks import column_bounds
 from onelayer.problems.sequences import Sequences
 from onelayer.statements import CATALOGUE
 
@@ -48,8 +51,6 @@ LEAST_ROOM = 0.05
 ATTEMPTS = 6
 #: A wide own weight is at most c n (n + 12) over this: rounding it adds about half to the error of the average.
 OWN_SHARE = 18.0
-#: Sums are added to the codes of so many bytes at a time, which stay in cache.
-ADDED_BYTES = 1 << 18
 
 
 def construct(
@@ -95,20 +96,20 @@ def _joint(
     """One code for both: it stays, and it is added up."""
     (own, total, bits), dtype, n = weights, stream.dtype, sequences.n
     embedding: Embedding | None
-    layers: tuple[Layer, ...]
+    gadgets: tuple[Gadget, ...]
     if isinstance(stream, RealStream):
         raw = reals(sequences, stream, rank, 2.0**bits, attempt, rng, centred=own)
         values, count = raw.values, raw.count
-        embedding, layers = raw.network(None)
+        embedding, gadgets = raw.network(None)
         if len(raw.components) == sequences.d and embedding.bias is None:
             embedding = None
     else:
         table = rng.integers(0, 1 << bits, (stream.vocabulary, rank)).astype(dtype)
         table = (table - (1 << (bits - 1))) * dtype.type(own)
-        embedding, layers, values, count = Embedding(table=table), (), table[stream.ids], stream.vocabulary
+        embedding, gadgets, values, count = Embedding(table=table), (), table[stream.ids], stream.vocabulary
     if per_sequence:  # the token's own code must not show: contexts get channels of their own
-        layers = (*layers[:-1], _widened(layers[-1])) if layers else (_widened(_identity(rank, dtype)),)
-    coordinates, largest = _coordinates(sequences, values, own, total, per_sequence)
+        gadgets = (*gadgets[:-1], _widened(gadgets[-1])) if gadgets else (_widened(_identity(rank, dtype)),)
+    coordinates, largest = joint_coordinates(sequences, values, own, total, per_sequence)
     largest *= total / n
     ours = 0.0 if sequences.lengths is None else 2.0**-53
 
@@ -121,7 +122,7 @@ def _joint(
         Constant("coded", count, "thresholds on components of real tokens, or token ids"),
         Constant("lattice", spacing(sequences), "distance of neighbouring lattice points, at least"),
     )
-    return _context_map((embedding, layers, attention), coordinates, radius, ours, constants)
+    return _context_map((embedding, gadgets, attention), coordinates, radius, ours, constants)
 
 
 def _hashed(
@@ -146,7 +147,7 @@ def _hashed(
         raw = words(stream, rank, span, rng)
     stays = not per_sequence
     hashes = draw_hashes(n, raw.top, dtype, rng, places=stream.positions, sink=sink, stays=stays, wide=wide)
-    embedding, layers = raw.network(hashes)
+    embedding, gadgets = raw.network(hashes)
     coordinates, size = hashed_coordinates(sequences, hashes, hashes.shifted(raw.values), per_sequence)
 
     def radius(top: float, unit: float) -> float:
@@ -158,12 +159,12 @@ def _hashed(
         Constant("lattice", 1.0, "distance of neighbouring lattice points, at least"),
         Constant("hash", hashes.step, "what is added up of a token is at most so large"),
     )
-    whole = (embedding, (*layers, *hashes.layers), hashes.attention(n))
+    whole = (embedding, (*gadgets, hashes.gadget), hashes.attention(n))
     return _context_map(whole, coordinates, radius, 0.0, constants)
 
 
 def _context_map(
-    parts: tuple[Embedding | None, tuple[Layer, ...], Attention],
+    parts: tuple[Embedding | None, tuple[Gadget, ...], Attention],
     coordinates: Array,
     radius: Callable[[float, float], float],
     ours: float,
@@ -255,43 +256,13 @@ def summing(rank: int, total: float, dtype: np.dtype[Any], separate: bool, own: 
     return Attention(W_Q, W_K, W_V, W_O)
 
 
-def _coordinates(
-    sequences: Sequences, codes: Array, own: float, total: float, per_sequence: bool
-) -> tuple[Array, float]:
-    """[T, s], exact whole numbers when all sequences are equally long, and the largest code; codes times their own
-    weight come in, and are overwritten."""
-    valid, rank = sequences.valid(), codes.shape[-1]
-    if valid is None:
-        N, n, _ = codes.shape
-        largest = max(float(codes.max()), -float(codes.min())) / own
-        wide = codes.reshape(N, n * rank)  # below 2^24, so sums are exact in any dtype and any order
-        sums = (total / n) * (wide @ np.tile(np.eye(rank, dtype=codes.dtype), (n, 1)) / own)
-        if per_sequence:
-            return sums, largest
-        for part in blocks(wide, ADDED_BYTES):
-            wide[part] += np.tile(sums[part], n)
-        return codes.reshape(-1, rank), largest
-    assert sequences.lengths is not None
-    codes[~valid] = 0.0
-    largest = max(float(codes.max()), -float(codes.min())) / own
-    sums = (
-        codes.sum(axis=1, dtype=np.float64) / own * total / sequences.lengths[:, None]
-    )  # equal shares, equal bits
-    if per_sequence:
-        return sums, largest
-    starts = np.concatenate([[0], np.cumsum(sequences.lengths)])
-    out = np.empty((starts[-1], rank))
-    for rows in blocks(codes):
-        stop = min(rows.stop, len(codes))
-        out[starts[rows.start] : starts[stop]] = (codes[rows] + sums[rows, None, :])[valid[rows]]
-    return out, largest
+def _identity(rank: int, dtype: np.dtype[Any]) -> Affine:
+    return Affine(Linear(np.eye(rank, dtype=dtype), np.zeros(rank, dtype)))
 
 
-def _identity(rank: int, dtype: np.dtype[Any]) -> Linear:
-    return Linear(np.eye(rank, dtype=dtype), np.zeros(rank, dtype))
-
-
-def _widened(layer: Layer) -> Linear:
+def _widened(last: Gadget) -> Affine:
     """The same outputs, followed by as many zeros."""
-    assert isinstance(layer, Linear)
-    return Linear(np.pad(layer.weight, ((0, 0), (0, layer.width))), np.pad(layer.bias, (0, layer.width)))
+    assert isinstance(last, Affine)
+    layer = last.layer
+    weight, bias = np.pad(layer.weight, ((0, 0), (0, layer.width))), np.pad(layer.bias, (0, layer.width))
+    return Affine(Linear(weight, bias))

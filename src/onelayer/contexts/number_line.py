@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 from onelayer.contexts.hashed import Hashes
 from onelayer.contexts.quantiser import LEAST_GAP_IN_ULPS
 from onelayer.contexts.stream import RealStream
-from onelayer.network import Embedding, Grouped, Layer, Linear
+from onelayer.gadgets.gadget import Gadget
+from onelayer.gadgets.line import Line, trapezoids
+from onelayer.gadgets.ranks import Ranks
+from onelayer.network import Embedding
 from onelayer.problems.sequences import Sequences
-from onelayer.readouts.plateaus import trapezoids
 
 Array = NDArray[Any]
 
@@ -46,34 +48,17 @@ class NumberLine:
     count: int
     stream: RealStream
 
-    def network(self, hashes: Hashes) -> tuple[Embedding, tuple[Layer, ...]]:
-        (R, G), s, dtype = self.thresholds.shape, self.of_cell.shape[1], self.stream.dtype
-        carried, marks = hashes.carried, int(hashes.sink)
+    def network(self, hashes: Hashes) -> tuple[Embedding, tuple[Gadget, ...]]:
+        dtype, carried = self.stream.dtype, hashes.carried
         lift, places = np.eye(1, 1 + carried, dtype=dtype), hashes.embedded_places
         bias = np.append(-self.stream.centre, np.zeros(carried)).astype(dtype)
         positions = None if places is None else np.pad(places, ((0, 0), (1, 0))).astype(dtype)
-        groups = R + 1 + carried
-        units, unit_bias = np.zeros((1 + carried, groups, 2), dtype), np.zeros((groups, 2), dtype)
-        units[0, :R], unit_bias[:R] = trapezoids(self.low, self.high, dtype)[:2]
-        units[0, R] = 1.0, -1.0  # |x|, of both its parts
-        units[1 + np.arange(carried), R + 1 + np.arange(carried), 0] = 1.0
-        select, one = np.full((groups, 2, 1), -1.0, dtype), np.ones(groups, dtype)
-        select[R:], one[R:] = 1.0, 0.0
-        emit = np.zeros((groups, G + s + marks), dtype)
-        emit[:R, :G], emit[R, :G], emit[:R, G : G + s] = self.thresholds, -self.slope, self.of_cell
-        emit[R + 1 :, G:] = np.eye(carried, s + marks)
-        sign, step = np.ones((G + s + marks, 1, 1), dtype), np.zeros(G + s + marks, dtype)
-        sign[:G], step[:G] = -1.0, 1.0
-        read = np.eye(G + s + marks, s + marks, -G, dtype=dtype)
-        read[:G, :s] = np.diff(self.of_step, axis=0)
-        embedding = Embedding(lift=lift, bias=bias if bias.any() else None, positions=positions)
-        return embedding, (
-            Linear(units.reshape(1 + carried, -1), unit_bias.ravel()),
-            Grouped(select, one),
-            Linear(emit, np.zeros(G + s + marks, dtype)),
-            Grouped(sign, step),
-            Linear(read, np.append(self.of_step[0], np.zeros(marks)).astype(dtype)),
+        cells = Line(0, *trapezoids(self.low, self.high, dtype)[:2])
+        of_cell, of_step = (
+            np.pad(codes, ((0, 0), (0, int(hashes.sink)))).astype(dtype) for codes in (self.of_cell, self.of_step)
         )
+        embedding = Embedding(lift=lift, bias=bias if bias.any() else None, positions=positions)
+        return embedding, (Ranks(cells, self.slope, self.thresholds, of_cell, of_step, carried),)
 
 
 def number_line(

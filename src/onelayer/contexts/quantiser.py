@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.network import Grouped, Linear
+from onelayer.gadgets.steps import Steps
+from onelayer.network import Linear
 from onelayer.network.blocks import over_threads
 from onelayer.problems.blocks import blocks, column_bounds
 
@@ -48,16 +49,11 @@ class Quantiser:
     def count(self) -> int:
         return len(self.component)
 
-    def layers(self, carried: int) -> tuple[Linear, Grouped]:
+    def steps(self, carried: int) -> Steps:
         """From d components, and ``carried`` more channels that are passed on, to K steps and those channels."""
-        K, dtype = self.count, self.dtype
-        weight, bias = np.zeros((self.d + carried, K + carried), dtype), np.zeros(K + carried, dtype)
-        weight[self.component, np.arange(K)] = -self.slope
-        bias[:K] = 1.0 + self.slope * self.start
-        weight[self.d :, K:] = np.eye(carried)
-        sign, one = np.ones((K + carried, 1, 1), dtype), np.zeros(K + carried, dtype)
-        sign[:K], one[:K] = -1.0, 1.0
-        return Linear(weight, bias), Grouped(sign, one)
+        bias = (1.0 + self.slope * self.start).astype(self.dtype)
+        passed = np.eye(self.d + carried, carried, -self.d, dtype=self.dtype)
+        return Steps(self.component, self.slope.astype(self.dtype), bias, passed)
 
     def features(self, tokens: Array, codes: Linear) -> Array:
         """codes(steps(tokens)) for tokens [T, d] that lie on no ramp, on every core; whole numbers are exact."""

@@ -15,7 +15,10 @@ from numpy.typing import NDArray
 from onelayer.contexts.hashed import Hashes
 from onelayer.contexts.quantiser import Quantiser, quantise, thinned
 from onelayer.contexts.stream import RealStream, TokenStream
-from onelayer.network import Embedding, Grouped, Layer, Linear
+from onelayer.gadgets.affine import Affine
+from onelayer.gadgets.gadget import Gadget
+from onelayer.gadgets.steps import Steps
+from onelayer.network import Embedding, Linear
 from onelayer.problems.sequences import Sequences
 
 Array = NDArray[Any]
@@ -30,7 +33,7 @@ LARGE_VOCABULARY, TOKENS_A_WORD = 1 << 12, 8
 
 
 class Raw(Protocol):
-    """Codes from 0 on, and the layers to them."""
+    """Codes from 0 on, and the gadgets to them."""
 
     @property
     def values(self) -> Array:
@@ -44,7 +47,7 @@ class Raw(Protocol):
     def count(self) -> int:
         """Thresholds on components of real tokens, or token ids."""
 
-    def network(self, hashes: Hashes) -> tuple[Embedding, tuple[Layer, ...]]:
+    def network(self, hashes: Hashes) -> tuple[Embedding, tuple[Gadget, ...]]:
         """From tokens to z, and the mark of the first place where there is a sink."""
 
 
@@ -68,7 +71,7 @@ class CodedWords:
     def count(self) -> int:
         return len(self.table)
 
-    def network(self, hashes: Hashes) -> tuple[Embedding, tuple[Layer, ...]]:
+    def network(self, hashes: Hashes) -> tuple[Embedding, tuple[Gadget, ...]]:
         table = np.pad(self.table, ((0, 0), (0, int(hashes.sink)))).astype(self.dtype)
         places = hashes.embedded_places
         return Embedding(table=table, positions=None if places is None else places.astype(self.dtype)), ()
@@ -98,7 +101,7 @@ class NumberedWords:
     def count(self) -> int:
         return len(self.number)
 
-    def network(self, hashes: Hashes) -> tuple[Embedding, tuple[Layer, ...]]:
+    def network(self, hashes: Hashes) -> tuple[Embedding, tuple[Gadget, ...]]:
         """The number and the place on a channel each; steps of the high digit and the place, then of the low."""
         dtype, base, s = self.dtype, self.base, self.high.shape[1]
         places = np.zeros((1, s)) if hashes.places is None else hashes.places
@@ -106,11 +109,8 @@ class NumberedWords:
         table, at = np.zeros((len(self.number), 1 + placed), dtype), np.zeros((n, 1 + placed), dtype)
         table[:, 0], at[:, -1] = self.number, np.arange(n)
         K, P = base - 1, n - 1
-        first, first_bias = np.zeros((1 + placed, K + P + 1)), np.zeros(K + P + 1)
-        first[0, :K], first_bias[:K] = -2.0, 2.0 * base * np.arange(1, base) - 0.5  # half a step of room
-        first[-1, K : K + P], first_bias[K : K + P] = -2.0, 2.0 * np.arange(1, n) - 0.5
-        first[0, -1] = 1.0
         marks = int(hashes.sink)
+        first = _half_steps([0] * K + [placed] * P, [*base * np.arange(1, base), *np.arange(1, n)], dtype)
         digit, digit_bias = np.zeros((K + P + 1, s + 1 + marks)), np.zeros(s + 1 + marks)
         digit[:K, :s], digit[K:-1, :s] = np.diff(self.high, axis=0), np.diff(places, axis=0)
         digit_bias[:s] = self.high[0] + places[0]
@@ -119,18 +119,14 @@ class NumberedWords:
             digit[K, -1] = -1.0  # not the second place, nor one behind it
         digit_bias[s + 1 :] = 1.0
         kept = s + marks
-        units, unit_bias = np.zeros((s + 1 + marks, K + kept)), np.zeros(K + kept)
-        units[s, :K], unit_bias[:K] = -2.0, 2.0 * np.arange(1, base) - 0.5
-        units[np.delete(np.arange(s + 1 + marks), s), K + np.arange(kept)] = 1.0
         last, last_bias = np.zeros((K + kept, kept)), np.zeros(kept)
         last[:K, :s], last[K:], last_bias[:s] = np.diff(self.low, axis=0), np.eye(kept), self.low[0]
+        others = np.delete(np.eye(s + 1 + marks), s, axis=1)
         return Embedding(table=table, positions=at if placed else None), (
-            _linear(first, first_bias, dtype),
-            _steps(K + P, 1, dtype),
-            _linear(digit, digit_bias, dtype),
-            _linear(units, unit_bias, dtype),
-            _steps(K, kept, dtype),
-            _linear(last, last_bias, dtype),
+            Steps(*first, np.eye(1 + placed, 1, dtype=dtype)),
+            Affine(_linear(digit, digit_bias, dtype)),
+            Steps(*_half_steps([s] * K, list(range(1, base)), dtype), others.astype(dtype)),
+            Affine(_linear(last, last_bias, dtype)),
         )
 
 
@@ -149,7 +145,7 @@ class Quantised:
     def count(self) -> int:
         return self.quantiser.count
 
-    def network(self, hashes: Hashes | None) -> tuple[Embedding, tuple[Layer, ...]]:
+    def network(self, hashes: Hashes | None) -> tuple[Embedding, tuple[Gadget, ...]]:
         carried = 0 if hashes is None else hashes.carried
         dtype, used, s = self.stream.dtype, len(self.components), self.layer.width
         lift = np.zeros((self.stream.tokens.shape[2], used + carried), dtype)
@@ -162,7 +158,7 @@ class Quantised:
         weight[: self.count, :s], weight[self.count :] = self.layer.weight, np.eye(carried, outputs)
         last = Linear(weight, np.pad(self.layer.bias, (0, outputs - s)))
         embedding = Embedding(lift=lift, bias=bias if bias.any() else None, positions=positions)
-        return embedding, (*self.quantiser.layers(carried), last)
+        return embedding, (self.quantiser.steps(carried), Affine(last))
 
 
 def numbers_words(stream: TokenStream) -> bool:
@@ -251,11 +247,10 @@ def _levels(sequences: Sequences, d: int, attempt: int) -> int:
     return min(all_apart << attempt, T)
 
 
-def _steps(count: int, carried: int, dtype: np.dtype[Any]) -> Grouped:
-    """relu(1 - u), and as they are the channels behind."""
-    sign, one = np.ones((count + carried, 1, 1), dtype), np.zeros(count + carried, dtype)
-    sign[:count], one[:count] = -1.0, 1.0
-    return Grouped(sign, one)
+def _half_steps(component: list[int], reached: list[int], dtype: np.dtype[Any]) -> tuple[Array, Array, Array]:
+    """Components, slopes and biases of steps that whole numbers reach, with half a step of room."""
+    bias = (2.0 * np.array(reached, float) - 0.5).astype(dtype)
+    return np.array(component, np.intp), np.full(len(bias), 2.0, dtype), bias
 
 
 def _linear(weight: Array, bias: Array, dtype: np.dtype[Any]) -> Linear:

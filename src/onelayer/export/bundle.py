@@ -26,6 +26,7 @@ from onelayer.certificates.names import FILE as NAMES
 from onelayer.certificates.names import Names, names_of
 from onelayer.errors import FileError, OptionError, files_in_words
 from onelayer.export.former import FIRST, FORMER, former_interface, former_names
+from onelayer.gadgets.stacks import Covered
 from onelayer.interfaces import Answers, interface_from_json
 from onelayer.ledger import Ledger
 from onelayer.network import Transformer
@@ -48,9 +49,10 @@ class Parts:
     interface: Answers
     ledger: Ledger
     certificate: Certificate | None
+    gadgets: tuple[Covered, ...]
 
     def __iter__(self) -> Iterator[Any]:
-        return iter((self.transformer, self.interface, self.ledger, self.certificate))
+        return iter((self.transformer, self.interface, self.ledger, self.certificate, self.gadgets))
 
 
 def files(model: Model) -> dict[str, bytes]:
@@ -217,6 +219,7 @@ def _describe(model: Model) -> dict[str, Any]:
         "channels": list(model.transformer.channels),
         "interface": model.interface.to_json(),
         "ledger": model.ledger.to_json(),
+        "gadgets": [covered.to_json() for covered in model.gadgets],
         "verdicts": [] if model.certificate is None else list(model.certificate.verdicts),
     }
 
@@ -233,7 +236,8 @@ def _rebuild(description: dict[str, Any], tensors: dict[str, Any], names: Names)
     former = description["format"] in FORMER
     entry = former_interface(description["answers"], names, ledger) if former else description["interface"]
     form = AnswerForm(names["scope"], classes, entry["components"], bool(entry["ragged"]))
-    return Parts(transformer, interface_from_json(entry, form, vocabulary), ledger, None)
+    hints = tuple(map(Covered.from_json, description.get("gadgets", ())))
+    return Parts(transformer, interface_from_json(entry, form, vocabulary), ledger, None, hints)
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -21,8 +21,10 @@ from numpy.typing import NDArray
 
 from onelayer.contexts import temperature_heads
 from onelayer.contexts.spare_channels import SpareChannels, one_channel_each
+from onelayer.gadgets import ridges as gadget
+from onelayer.gadgets.stacks import Covered, cover
 from onelayer.ledger import Constant
-from onelayer.network import Embedding, Linear, Transformer
+from onelayer.network import Embedding, Transformer
 from onelayer.network.blocks import evaluate
 from onelayer.problems.answers import AnswerForm
 from onelayer.problems.scopes import Scope
@@ -65,6 +67,7 @@ class Domain:
 @dataclass(frozen=True)
 class Continuous:
     transformer: Transformer
+    gadgets: tuple[Covered, ...]
     form: AnswerForm
     error: float  # the largest on the fresh samples
     constants: tuple[Constant, ...]
@@ -80,7 +83,7 @@ def choose(values: Values, domain: Domain, scope: Scope, seed: int = 0) -> Fit:
 def construct(found: Fit, units: int) -> Continuous:
     """The model of ``found`` with so many units, for an equivariant or invariant function."""
     ridges = found.ridges(units)
-    transformer = found.transformer(ridges)
+    transformer, gadgets = found.transformer(ridges)
     constants = (
         Constant(
             "units", ridges.weight.shape[1], "ReLU units, one an output among them that carries the affine part"
@@ -92,7 +95,7 @@ def construct(found: Fit, units: int) -> Continuous:
     X, _, wanted = found.fresh
     answers = evaluate(transformer, X.astype(found.domain.dtype))[:, 0].astype(np.float64)
     form = AnswerForm(found.scope, None, ridges.out.shape[1], False)
-    return Continuous(transformer, form, float(np.abs(answers - wanted).max()), constants)
+    return Continuous(transformer, gadgets, form, float(np.abs(answers - wanted).max()), constants)
 
 
 class Fit:
@@ -136,12 +139,12 @@ class Fit:
         """The largest on fresh samples, before weights are rounded."""
         return float(np.abs(ridges(self.fresh[1]) - self.fresh[2]).max())
 
-    def transformer(self, ridges: Ridges) -> Transformer:
+    def transformer(self, ridges: Ridges) -> tuple[Transformer, tuple[Covered, ...]]:
         weight = np.zeros((len(self.heads.channels), ridges.weight.shape[1]))
         weight[self.read] = ridges.weight
         parts = (weight, ridges.bias, ridges.out, ridges.constant)
-        first, bias, out, constant = (part.astype(self.domain.dtype) for part in parts)
-        return self.heads.transformer(Linear(first, bias), Linear(out, constant))
+        readout = gadget.Ridges(*(part.astype(self.domain.dtype) for part in parts))
+        return self.heads.transformer(*readout.dense), cover((), (readout,))
 
 
 def stream(domain: Domain, scale: float, seed: int) -> SpareChannels:

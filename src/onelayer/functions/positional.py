@@ -20,8 +20,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from onelayer.gadgets.affine import Affine
+from onelayer.gadgets.gadget import Gadget
+from onelayer.gadgets.hats import Hats
+from onelayer.gadgets.stacks import Covered, compose
 from onelayer.ledger import Constant
-from onelayer.network import Attention, Embedding, Grouped, Layer, Linear, Transformer
+from onelayer.network import Attention, Embedding, Linear, Transformer
 from onelayer.problems.answers import AnswerForm
 from onelayer.problems.scopes import Scope
 from onelayer.statements import CATALOGUE
@@ -125,6 +129,7 @@ def interpolate(values: Array, lattice: Lattice, X: Array) -> Array:
 @dataclass(frozen=True)
 class Interpolation:
     transformer: Transformer
+    gadgets: tuple[Covered, ...]
     form: AnswerForm
     lattice: Lattice
     constants: tuple[Constant, ...]
@@ -141,12 +146,7 @@ def construct(
     if cyclic:
         F = F[:, 0]
     F = F.reshape(lattice.count, -1)
-    transformer = Transformer(
-        attention=attention,
-        embedding=embedding,
-        readout=(bottleneck, *hats(lattice, carried=lattice.n if gated else 0), *_answers(F, lattice, gated)),
-        channels=channels,
-    )
+    made = compose(attention, embedding, (), (Affine(bottleneck), *_answers(F, lattice, gated)), channels)
     constants = (
         Constant("levels", lattice.levels, "D, cells of a component"),
         Constant("cell", lattice.width, "h, the distance of neighbouring vertices"),
@@ -154,7 +154,7 @@ def construct(
         Constant("heads", attention.heads, "each copies the token of one place"),
         Constant("logit", LOGIT, "of the place that a head reads; the others have 0"),
     )
-    return Interpolation(transformer, AnswerForm(scope, None, components, False), lattice, constants)
+    return Interpolation(*made, AnswerForm(scope, None, components, False), lattice, constants)
 
 
 def gather(lattice: Lattice, cyclic: bool, gated: bool) -> tuple[Embedding, Attention, Linear, tuple[str, ...]]:
@@ -186,44 +186,16 @@ def gather(lattice: Lattice, cyclic: bool, gated: bool) -> tuple[Embedding, Atte
     )
 
 
-def hats(lattice: Lattice, carried: int) -> tuple[Layer, ...]:
-    """From m coordinates (and some that are carried along) to H times the hat of every vertex (and those)."""
-    m, V, H, dtype = lattice.m, lattice.count, lattice.spacing, lattice.dtype
-    at = lattice.vertices() * H
-    weight, bias = np.zeros((m + carried, V + carried, m, 2)), np.zeros((V + carried, m, 2))
-    for i in range(m):
-        weight[i, :V, i], bias[:V, i] = (1.0, -1.0), np.stack([-at[:, i], at[:, i]], axis=1)
-    weight[m + np.arange(carried), V + np.arange(carried), 0, 0] = 1.0
-    first = Linear(weight.reshape(m + carried, -1).astype(dtype), bias.ravel().astype(dtype))
-    layers: list[Layer] = [first]
-    for i in range(1, m):
-        block = np.tile(running_maximum(m, i), (V + carried, 1, 1))
-        block[V:] = np.eye(2 * m)
-        layers.append(Grouped(block.astype(dtype), np.zeros((V + carried) * 2 * m, dtype)))
-    last, top = np.full((V + carried, 2 * m, 1), -1.0), np.full(V + carried, H)
-    last[V:], top[V:] = 0.0, 0.0
-    last[V:, 0] = 1.0
-    return (*layers, Grouped(last.astype(dtype), top.astype(dtype)))
-
-
-def running_maximum(m: int, i: int) -> Array:
-    """[2 m, 2 m] on (+ and - parts of components 0 .. m-1): part i becomes what it exceeds the sum of the parts
-    before it by, so that afterwards parts 0 .. i add up to the largest of the first i + 1."""
-    block = np.eye(2 * m)
-    for side in (0, 1):
-        block[side : 2 * i : 2, 2 * i + side] = -1.0
-    return block
-
-
-def _answers(F: Array, lattice: Lattice, gated: bool) -> tuple[Layer, ...]:
-    """Values [V, outputs] at the vertices over H; where they are gated, the place lets one token's through."""
-    dtype, weight = lattice.dtype, F / lattice.spacing
-    if not gated:
-        return (Linear(weight.astype(dtype), np.zeros(F.shape[1], dtype)),)
-    n, q = lattice.n, F.shape[1] // lattice.n
-    low = float(F.min())
-    wall = float(np.exp2(np.ceil(np.log2(2.0 * (F.max() - low) + 2.0**-20))))
-    gates = np.repeat(np.eye(n), q, axis=1) * wall
-    weight = (F - low) / lattice.spacing
-    first = Linear(np.concatenate([weight, gates]).astype(dtype), np.full(n * q, -wall, dtype))
-    return first, Linear(np.tile(np.eye(q), (n, 1)).astype(dtype), np.full(q, low, dtype))
+def _answers(F: Array, lattice: Lattice, gated: bool) -> tuple[Gadget, ...]:
+    """Hats with values [V, outputs] over H; where they are gated, the place lets one token's through."""
+    dtype, weight, constant = lattice.dtype, F / lattice.spacing, np.zeros(F.shape[1])
+    passed = np.zeros((0, F.shape[1]))
+    add: tuple[Gadget, ...] = ()
+    if gated:
+        n, q, low = lattice.n, F.shape[1] // lattice.n, float(F.min())
+        wall = float(np.exp2(np.ceil(np.log2(2.0 * (F.max() - low) + 2.0**-20))))
+        passed, constant = np.repeat(np.eye(n), q, axis=1) * wall, np.full(n * q, -wall)
+        weight = (F - low) / lattice.spacing
+        add = (Affine(Linear(np.tile(np.eye(q), (n, 1)).astype(dtype), np.full(q, low, dtype))),)
+    arrays = (a.astype(dtype) for a in (weight, passed, constant))
+    return (Hats(lattice.m, lattice.levels, lattice.spacing, *arrays), *add)

@@ -21,11 +21,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onelayer.functions.grid import Grid
+from onelayer.gadgets.affine import Affine
+from onelayer.gadgets.clamp import Clamp
+from onelayer.gadgets.gadget import Gadget
+from onelayer.gadgets.line import trapezoids
+from onelayer.gadgets.plateaus import Plateaus
+from onelayer.gadgets.stacks import Covered, compose
 from onelayer.ledger import Constant
-from onelayer.network import Embedding, Grouped, Layer, Linear, Transformer
+from onelayer.network import Embedding, Transformer
 from onelayer.problems.answers import AnswerForm
 from onelayer.problems.scopes import Scope
-from onelayer.readouts.plateaus import trapezoids
 from onelayer.search.problem import Mapping, Options, read_problem
 from onelayer.search.routes import Found, search
 from onelayer.statements import CATALOGUE
@@ -40,6 +45,7 @@ class Staircase:
     """A model that is constant on cells, and the table it was made from."""
 
     transformer: Transformer
+    gadgets: tuple[Covered, ...]
     form: AnswerForm
     grid: Grid
     cells: Array  # [N, n] every sequence of cells that is stored
@@ -76,15 +82,10 @@ def construct(
     place = {cell: i for i, cell in enumerate(problem.sequences.vocabulary)}
     rows = np.array([place[i] for i in range(grid.cells)])
     embedding, feedforward = _before(grid, found, rows)
-    transformer = Transformer(
-        attention=found.context_map.attention,
-        embedding=embedding,
-        feedforward=feedforward,
-        readout=(found.context_map.bottleneck, *clamp(fitted.layers, flat.min(axis=0), flat.max(axis=0))),
-        channels=found.context_map.channels,
-    )
+    readout = (Affine(found.context_map.bottleneck), *clamp(fitted.gadgets, flat.min(axis=0), flat.max(axis=0)))
+    made = compose(found.context_map.attention, embedding, feedforward, readout, found.context_map.channels)
     form = AnswerForm(scope, None, answers.shape[-1], False)
-    return Staircase(transformer, form, grid, cells, answers, _constants(grid, len(cells), found, step))
+    return Staircase(*made, form, grid, cells, answers, _constants(grid, len(cells), found, step))
 
 
 def _constants(grid: Grid, stored: int, found: Found, step: float) -> tuple[Constant, ...]:
@@ -102,52 +103,39 @@ def _constants(grid: Grid, stored: int, found: Found, step: float) -> tuple[Cons
     )
 
 
-def _before(grid: Grid, found: Found, rows: Array) -> tuple[Embedding | None, tuple[Layer, ...]]:
+def _before(grid: Grid, found: Found, rows: Array) -> tuple[Embedding | None, tuple[Gadget, ...]]:
     """What looks a token up: cells, one of which is on, and the row of the memoriser's token table for it."""
-    looked_up = found.context_map.embedding
+    looked_up, later = found.context_map.embedding, found.context_map.feedforward
     assert looked_up is not None
     assert looked_up.table is not None
     table, places = looked_up.table[rows], looked_up.positions
-    units, group = cells_of(grid, carried=0 if places is None else grid.n)
-    embedding = None
+    embedding, passed = None, np.zeros((0, table.shape[1]), table.dtype)
     if places is not None:  # a one-hot of the place is carried along, and looked up as well
-        table = np.concatenate([table, places])
+        passed = places
         lift, at = np.eye(grid.d, grid.d + grid.n), np.zeros((grid.n, grid.d + grid.n))
         at[:, grid.d :] = np.eye(grid.n)
         embedding = Embedding(lift=lift.astype(grid.dtype), positions=at.astype(grid.dtype))
-    later = found.context_map.feedforward
-    look_up = Linear(table, np.zeros(table.shape[1], table.dtype))
-    if later:
-        first = later[0]
-        assert isinstance(first, Linear)
-        look_up, later = Linear(table @ first.weight, first.bias), later[1:]
-    return embedding, (units, group, look_up, *later)
+    constant = np.zeros(table.shape[1], table.dtype)
+    if later and isinstance(later[0], Affine):  # no ReLU may come between the two
+        weight, constant = later[0].layer.weight, later[0].layer.bias
+        table, passed, later = table @ weight, passed @ weight, later[1:]
+    return embedding, (cells_of(grid, table, passed, constant), *later)
 
 
-def cells_of(grid: Grid, carried: int) -> tuple[Linear, Grouped]:
-    """From d components (and channels that are carried along) to V cells of which one is on, and those channels."""
-    D, d, V, inner = grid.levels, grid.d, grid.cells, grid.edges[1:-1]
+def cells_of(grid: Grid, values: Array, passed: Array, constant: Array) -> Plateaus:
+    """From d components, and as many channels as are ``passed``, to the values [V, w] of the cell that is on."""
+    D, d, V, k, inner = grid.levels, grid.d, grid.cells, len(passed), grid.edges[1:-1]
     w, b, _ = trapezoids(inner - grid.margin, inner + grid.margin, grid.dtype)  # [D, 2]
     at = np.stack(np.unravel_index(np.arange(V), (D,) * d), axis=1)  # [V, d]
-    units, bias = np.zeros((d + carried, V + carried, d, 2)), np.zeros((V + carried, d, 2))
-    for i in range(d):
-        units[i, :V, i], bias[:V, i] = w[at[:, i]], b[at[:, i]]
-    sign, one = np.full((V + carried, 2 * d, 1), -1.0), np.ones(V + carried)
-    for k in range(carried):
-        units[d + k, V + k, 0, 0] = 1.0
-        sign[V + k], one[V + k] = 0.0, 0.0
-        sign[V + k, 0] = 1.0
-    first = Linear(units.reshape(d + carried, -1).astype(grid.dtype), bias.ravel().astype(grid.dtype))
-    return first, Grouped(sign.astype(grid.dtype), one.astype(grid.dtype))
+    carried = np.eye(d + k, k, -d, dtype=grid.dtype)
+    return Plateaus(w[at], b[at], values, constant, carried, passed)
 
 
-def clamp(layers: tuple[Layer, ...], low: Array, high: Array) -> tuple[Layer, ...]:
+def clamp(gadgets: tuple[Gadget, ...], low: Array, high: Array) -> tuple[Gadget, ...]:
     """The same outputs kept within [low, high]: high - relu(high - low - relu(out - low)).
 
     Stored values, low and high are multiples of one power of two, so on them nothing is rounded.
     """
-    *before, last = layers
-    dtype = last.weight.dtype
-    minus = -np.eye(len(low), dtype=dtype)
-    shifted = type(last)(last.weight, (last.bias - low).astype(dtype))
-    return (*before, shifted, Linear(minus, (high - low).astype(dtype)), Linear(minus, high.astype(dtype)))
+    *before, last = gadgets
+    dtype = last.dense[-1].weight.dtype
+    return (*before, last.shifted(-low), Clamp((high - low).astype(dtype), high.astype(dtype)))

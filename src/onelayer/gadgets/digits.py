@@ -53,6 +53,11 @@ class Layout:
         starts = range(0, self.capacity, per)
         return [(i, min(per, self.capacity - i)) for i in reversed(starts)]
 
+    @property
+    def depth(self) -> int:
+        """How many layers take a word apart: sums, lane, two borrows, three to a stage, the class."""
+        return 9 + 3 * len(self.stages) + 1
+
     def place(self, lane: int, digit: int) -> tuple[int, int]:
         """In which word, and at which place of it, a lane has a digit of its class."""
         return divmod(lane * self.digits + digit, self.capacity)
@@ -157,7 +162,7 @@ def _stage(layout: Layout, at: int, read: Array | None, dtype: np.dtype[Any]) ->
     inputs = before + 2 + q if read is None else len(read)
     values, unit = b**count, float(b**start)
     T = values - 1
-    lanes = [_lanes(layout, u, start, count) for u in range(m)]
+    lanes = [lane_boundaries(layout, u, start, count) for u in range(m)]
     L = max(len(lane) for lane in lanes)
     wide = T + L + 2 + q
     units, unit_bias = np.zeros((m, inputs, wide)), np.zeros((m, wide))
@@ -194,7 +199,7 @@ def _stage(layout: Layout, at: int, read: Array | None, dtype: np.dtype[Any]) ->
     ]
 
 
-def _lanes(layout: Layout, word: int, start: int, count: int) -> list[int]:
+def lane_boundaries(layout: Layout, word: int, start: int, count: int) -> list[int]:
     """The boundaries, into lanes 1 to k - 1, that the gates of a stage look at."""
     held = [layout.held(word, start + i) for i in range(count)]
     wanted = {lane + side for lane, _ in filter(None, held) for side in (0, 1)}

@@ -1,101 +1,142 @@
-"""Cells along one coordinate, found without evaluating the units that tell them apart."""
+"""Cells along one coordinate: the units that tell them apart, and how to find a cell without evaluating them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
+from onelayer.equality import EqualByContent
 from onelayer.network.weights import Array
 
 #: Buckets of equal width by which a cell is guessed; where cells are narrower still, it is searched for.
 MOST_BUCKETS = 1 << 17
 
 
-@dataclass(frozen=True)
-class Cells:
-    """Cells of one coordinate, from left to right: unit 0 switches a cell off to its right, unit 1 to its left.
-
-    In cell j, from low[j] to high[j], its own units are 0 and those of its neighbours that switch these off are at
-    least 1, as the units' arithmetic rounds; between that and the next cell nothing is said.
-    """
+@dataclass(frozen=True, eq=False)
+class Line(EqualByContent):
+    """K cells of one coordinate, left to right: unit 0 switches a cell off to its right, unit 1 to its left."""
 
     coordinate: int
-    ends: Array  # [K - 1] where unit 0 of a cell begins to act, in float64
-    low: Array  # [K]
-    high: Array
-    guess: Array  # the cell in which a bucket begins; empty: search
-    buckets: tuple[float, float]  # where the first begins, and how many to a unit of length
+    weight: Array  # [K, 2]
+    bias: Array  # [K, 2]
+
+    def __post_init__(self) -> None:
+        if not self.weight.any():  # a single cell reads nothing
+            object.__setattr__(self, "coordinate", 0)
+
+    @property
+    def count(self) -> int:
+        return len(self.weight)
 
     @staticmethod
-    def of(weight: Array, bias: Array) -> Cells | None:
+    def read(weight: Array, bias: Array) -> Line | None:
         """From units [coordinates, K, 2]; trailing cells may be off for good (bias 1, no weight)."""
         used = np.flatnonzero(weight.any(axis=(1, 2)))
-        if len(used) > 1 or (len(used) == 0 and len(weight) == 0):
+        if len(used) > 1 or len(weight) == 0:
             return None
         i = int(used[0]) if used.size else 0
         w, b = weight[i], bias
         dead = (w == 0).all(axis=1) & (b == 1).all(axis=1)
         K = len(w) - int(dead.sum())
-        if (
-            K < 1
-            or dead[:K].any()
-            or (w[: K - 1, 0] <= 0).any()
-            or (w[1:K, 1] >= 0).any()
-            or w[K - 1, 0]
-            or w[0, 1]
-        ):
+        if K < 1 or dead[:K].any() or (w[: K - 1, 0] <= 0).any() or (w[1:K, 1] >= 0).any():
             return None
-        if b[K - 1, 0] > 0 or b[0, 1] > 0:
+        if w[K - 1, 0] or w[0, 1] or b[K - 1, 0] > 0 or b[0, 1] > 0:
             return None
-        ends = -b[: K - 1, 0].astype(np.float64) / w[: K - 1, 0]
-        if (np.diff(ends) < 0).any():
-            return None
-        low, high = _decided(w[:K], b[:K])
-        return Cells(i, ends, low, high, *_bucketed(ends))
+        found = Line(i, w[:K], b[:K])
+        return None if (np.diff(found.ends) < 0).any() else found
+
+    @cached_property
+    def ends(self) -> Array:
+        """[K - 1] where unit 0 of a cell begins to act, in float64."""
+        K = self.count
+        return np.asarray(-self.bias[: K - 1, 0].astype(np.float64) / self.weight[: K - 1, 0])
+
+    @cached_property
+    def decided(self) -> tuple[Array, Array]:
+        """From low [K] to high [K] a cell's own units are 0 and all other cells are switched off, as the units'
+        arithmetic rounds; between that and the next cell nothing is said."""
+        return _decided(self.weight, self.bias)
+
+    @cached_property
+    def buckets(self) -> tuple[Array, float, float]:
+        """The cell in which each bucket begins (none: search), where the first begins, how many to a unit."""
+        return _bucketed(self.ends)
 
     def find(self, t: Array) -> tuple[Array, Array]:
         """The cell of each token of t [T, coordinates], and whether the dense units would say just that."""
         z = t[:, self.coordinate]
-        if self.guess.size:
-            start, scale = self.buckets
+        guess, start, scale = self.buckets
+        if guess.size:
             with np.errstate(over="ignore", invalid="ignore"):
                 place = (z - z.dtype.type(start)) * z.dtype.type(scale)
-            place = np.fmin(np.fmax(place, 0), len(self.guess) - 1)  # what is not a number is in no cell
-            j = self.guess.take(place.astype(np.intp))
+            place = np.fmin(np.fmax(place, 0), len(guess) - 1)  # what is not a number is in no cell
+            j = guess.take(place.astype(np.intp))
             j += z > self.ends.take(j, mode="clip")  # beyond the last end every z is in the last cell
             np.minimum(j, len(self.ends), out=j)
         else:
             j = np.searchsorted(self.ends, z)
-        return j, (z >= self.low.take(j)) & (z <= self.high.take(j))
+        low, high = self.decided
+        return j, (z >= low.take(j)) & (z <= high.take(j))
 
 
-def _bucketed(ends: Array) -> tuple[Array, tuple[float, float]]:
+def trapezoids(low: Array, high: Array, dtype: DTypeLike) -> tuple[Array, Array, float]:
+    """Weights and biases [K, 2] of K cells of a line, cut in the K - 1 gaps from low to high, and their guard.
+
+    Unit 0 of a cell switches it off to the right, unit 1 to the left.
+    """
+    low, high = low.astype(np.float64), high.astype(np.float64)
+    # Ramp between two cells: of width 1/slope <= gap/4, centred in the gap, starting at a number of the dtype.
+    slope = np.exp2(np.ceil(np.log2(4.0 / (high - low)))) if low.size else np.empty(0)
+    start = ((low + high) / 2 - 0.5 / slope).astype(dtype).astype(np.float64)
+    right = (-slope * start).astype(dtype)
+    left = (1.0 + slope * start).astype(dtype)
+    K = len(low) + 1
+    weight = np.zeros((K, 2), dtype)
+    bias = np.full((K, 2), -1, dtype)  # the outermost trapezoids never switch off on their open side
+    weight[:-1, 0], bias[:-1, 0] = slope, right
+    weight[1:, 1], bias[1:, 1] = -slope, left
+    right_end, left_end = start, left.astype(np.float64) / slope
+    # Where 1 + slope*start rounds down, the neighbour is off only a little further on.
+    late = np.maximum(0.0, 1.0 - (left.astype(np.float64) + right.astype(np.float64))) / slope
+    guard = float(min(np.min(right_end - low - late), np.min(high - left_end - late))) if low.size else np.inf
+    return weight, bias, guard
+
+
+def _bucketed(ends: Array) -> tuple[Array, float, float]:
     """Buckets with at most one end in each, or none. A wrong guess, by rounding, is not a decided one."""
     gap = float(np.diff(ends).min(initial=np.inf))
     if not len(ends) or not gap > 0 or not (span := float(ends[-1] - ends[0])) / gap < MOST_BUCKETS / 2:
-        return np.empty(0, np.intp), (0.0, 0.0)
+        return np.empty(0, np.intp), 0.0, 0.0
     scale = 2 / gap if np.isfinite(gap) else 1.0
     count = int(span * scale) + 2
-    return np.searchsorted(ends, ends[0] + np.arange(count) / scale), (float(ends[0]), scale)
+    return np.searchsorted(ends, ends[0] + np.arange(count) / scale), float(ends[0]), scale
 
 
 def _decided(w: Array, b: Array) -> tuple[Array, Array]:
-    """The smallest and the largest z at which a cell's units [K, 2] and those next to it decide. Rounding is
-    monotone, so every condition holds on one side of some number."""
-    first, last = np.arange(len(w)) == 0, np.arange(len(w)) == len(w) - 1
-    after, before = np.minimum(np.arange(len(w)) + 1, len(w) - 1), np.maximum(np.arange(len(w)) - 1, 0)
+    """The smallest and the largest z at which a cell's own units [K, 2] are 0 and all other cells are off: those
+    before it by their unit 0, those after it by their unit 1. Rounding is monotone, so each of these holds on one
+    side of some number."""
 
-    def not_beyond(z: Array) -> Any:
-        return (z * w[:, 0] + b[:, 0] <= 0) & (last | (z * w[after, 1] + b[after, 1] >= 1))
+    def largest(side: int, sign: int, on: bool) -> Array:
+        """Up to which sign * z a unit is 0, or at least 1."""
 
-    def not_before(z: Array) -> Any:
-        return (z * w[:, 1] + b[:, 1] <= 0) & (first | (z * w[before, 0] + b[before, 0] >= 1))
+        def holds(z: Array) -> Any:
+            unit = sign * z * w[:, side] + b[:, side]
+            return unit >= 1 if on else unit <= 0
+
+        return _largest(holds, len(w), w.dtype)
 
     with np.errstate(over="ignore"):
-        return -_largest(lambda z: not_before(-z), len(w), w.dtype), _largest(not_beyond, len(w), w.dtype)
+        high, low = largest(0, 1, False), largest(1, -1, False)
+        later, earlier = largest(1, 1, True), largest(0, -1, True)
+    high[:-1] = np.minimum(high[:-1], np.minimum.accumulate(later[:0:-1])[::-1])
+    low[1:] = np.minimum(low[1:], np.minimum.accumulate(earlier[:-1]))
+    return -low, high
 
 
 def _largest(holds: Callable[[Array], Any], count: int, dtype: np.dtype[Any]) -> Array:

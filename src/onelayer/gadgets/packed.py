@@ -1,160 +1,194 @@
-"""Packed readouts by search: three cells and a lane per token, then whole-number arithmetic on three words.
+"""Three cells and a lane per token: the cells hold packed words, of which a lane's digits are the class.
 
-Where a coordinate lies on a ramp between two cells or two lanes, the dense layers are asked, so the answers are
-those of the dense network everywhere.
+A one-hot of the row emits a row of words, a one-hot of the column opens a gate, and the layers of ``digits`` take
+word 1 - word 2 - word 3 apart. The search finds cells and lane, and goes on in whole numbers. It equals the layers
+everywhere but on the ramps between two cells or two lanes, where the layers are asked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar, Self
 
 import numpy as np
 
+from onelayer.gadgets.digit_names import digit_names
 from onelayer.gadgets.digits import LARGEST_BASE, Layout, digit_layers, digits_in_lanes
-from onelayer.gadgets.line import Cells
-from onelayer.gadgets.tails import TABLES, same
-from onelayer.network.blocks import apply_stack
-from onelayer.network.layers import apply_layer
+from onelayer.gadgets.gadget import Gadget, Words, same_layers
+from onelayer.gadgets.line import Line
 from onelayer.network.weights import Array, Grouped, Layer, Linear
 
+#: Cells whose words make an answer.
+TABLES = 3
+#: Layers before the digits: copies, units, one-hots, emitted words.
+HEAD = 4
 
-@dataclass(frozen=True)
-class Lanes:
-    """Steps along one coordinate: lane j from on[j - 1] on, and up to off[j]."""
 
-    coordinate: int
-    on: Array  # [k - 1] sorted
-    off: Array
+@dataclass(frozen=True, eq=False)
+class Packed(Gadget):
+    kind: ClassVar[str] = "packed"
+
+    inputs: int
+    layout: Layout
+    block: int  # B, cells that are computed together from a copy of one coordinate
+    lines: tuple[Line, ...]  # rows, then columns, of each table
+    lane: int  # the coordinate that says whose digits are wanted
+    lane_slope: Array  # [k - 1] the step into lane j is relu(1 - relu(bias - slope z))
+    lane_bias: Array
+    words: Array  # [TABLES, m, R, G] whole numbers below the layout's modulus, int64
+
+    def layers(self) -> tuple[Layer, ...]:
+        (_, m, R, G), B, dtype = self.words.shape, self.block, self.lines[0].weight.dtype
+        cells = R + G + B  # rows, columns, and a block of which the first carries the lane
+        blocks, carry, wall = cells // B, R + G, float(self.layout.modulus)
+        copy = np.zeros((self.inputs, TABLES, blocks), dtype)
+        units, bias = np.zeros((TABLES, cells, 2), dtype), np.ones((TABLES, cells, 2), dtype)
+        select, one = np.full((TABLES, cells, 2, 1), -1.0, dtype), np.ones((TABLES, cells), dtype)
+        for i, line in enumerate(self.lines):
+            table = i // 2
+            start, stop = (0, R) if i % 2 == 0 else (R, carry)
+            here = slice(start, start + line.count)
+            units[table, here], bias[table, here] = line.weight, line.bias
+            copy[line.coordinate, table, start // B : stop // B] = 1.0
+        copy[self.lane, 0, carry // B] = 1.0
+        units[0, carry, 0], bias[0, carry], select[0, carry], one[0, carry] = 1.0, 0.0, [[1.0], [0.0]], 0.0
+        emit = np.zeros((TABLES, cells, m * G + 1), dtype)
+        emit[:, :R, : m * G] = self.words.transpose(0, 2, 1, 3).reshape(TABLES, R, m * G) - wall
+        emit[:, R:carry, : m * G] = wall * np.tile(np.eye(G), (1, m))
+        emit[0, carry, -1] = 1.0
+        return (
+            Linear(copy.reshape(self.inputs, -1), np.zeros(TABLES * blocks, dtype)),
+            Grouped(units.reshape(TABLES * blocks, 1, 2 * B), bias.ravel()),
+            Grouped(select.reshape(-1, 2, 1), one.ravel()),
+            Grouped(emit, np.zeros(TABLES * (m * G + 1), dtype)),
+            *digit_layers(self.layout, G, (self.lane_slope, self.lane_bias), dtype),
+        )
+
+    def names(self) -> tuple[Words, ...]:
+        _, m, R, G = self.words.shape
+        copies, cells, emitted = [], [], []
+        for k in range(TABLES):
+            kinds = [f"row {i}" for i in range(R)] + [f"column {i}" for i in range(G)]
+            kinds += ["lane" if k == 0 and i == 0 else f"spare cell {i}, always 0" for i in range(self.block)]
+            copies += [f"table {k} / coordinate of {kinds[at]} and on" for at in range(0, len(kinds), self.block)]
+            cells += [f"table {k} / {kind}" for kind in kinds]
+            emitted += [f"table {k} / word {u} of column {i}" for u in range(m) for i in range(G)]
+            emitted.append(f"table {k} / lane" if k == 0 else f"table {k} / spare, always 0")
+        units = tuple(f"{cell} / {side} foot" for cell in cells for side in ("right", "left"))
+        return (tuple(copies), units, tuple(cells), tuple(emitted), *digit_names(self.layout))
+
+    @classmethod
+    def depths_of(cls, layers: tuple[Layer, ...]) -> Sequence[int]:
+        sizes = _sizes(layers)
+        ways = _bases(layers, sizes) if sizes else []
+        return sorted({HEAD + layout.depth for layout in ways})
+
+    @classmethod
+    def parse(cls, layers: tuple[Layer, ...]) -> Self | None:
+        sizes = _sizes(layers)
+        lines = _lines(layers, sizes) if sizes else None
+        if sizes is None or lines is None:
+            return None
+        m, R, G, block = sizes
+        source = layers[0].weight.reshape(len(layers[0].weight), TABLES, -1)
+        lane = int(np.argmax(source[:, 0, (R + G) // block]))
+        for layout in _bases(layers, sizes):
+            found = _steps(layers[HEAD:], layout, G)
+            if found is None:
+                continue
+            entries = layers[3].weight[:, :R, : m * G].astype(np.float64) + layout.modulus
+            if entries.min() < 0 or entries.max() >= layout.modulus or (entries % 1).any():
+                return None
+            words = entries.astype(np.int64).reshape(TABLES, R, m, G).transpose(0, 2, 1, 3)
+            return cls(len(layers[0].weight), layout, block, lines, lane, *found, np.ascontiguousarray(words))
+        return None
+
+    @property
+    def searches(self) -> bool:
+        return True
+
+    @cached_property
+    def _lane_ends(self) -> tuple[Array, Array]:
+        """[k - 1] from where on lane j + 1 is reached, and [k] up to where lane j is not left."""
+        slope, bias = self.lane_slope.astype(np.float64), self.lane_bias.astype(np.float64)
+        return bias / slope, np.append((bias - 1) / slope, np.inf)
 
     def find(self, t: Array) -> tuple[Array, Array]:
-        z = t[:, self.coordinate].astype(np.float64)
-        lane = np.searchsorted(self.on, z, side="right")
-        return lane, z <= np.append(self.off, np.inf).take(lane)
-
-
-@dataclass(frozen=True)
-class PackedSearch:
-    layers: tuple[Layer, ...]
-    head: tuple[Layer, ...]
-    rows: tuple[Cells, ...]
-    columns: tuple[Cells, ...]
-    lanes: Lanes
-    words: Array  # [TABLES, m, R, G] whole numbers
-    layout: Layout
-    rest: tuple[Layer, ...]
-    finish: Callable[[Array], Array] | None = None  # gives what the rest gives, by a search
-
-    def __call__(self, h: Array) -> Array:
-        tokens = h.reshape(-1, h.shape[-1])
-        t = tokens
-        for layer in self.head:
-            t = np.maximum(apply_layer(layer, t), 0)
-        lane, sure = self.lanes.find(t)
-        m, (R, G) = self.layout.words, self.words.shape[2:]
+        t = np.maximum(t, 0)  # as the copies are
+        on, off = self._lane_ends
+        z = t[:, self.lane].astype(np.float64)
+        lane = np.searchsorted(on, z, side="right")
+        sure = z <= off.take(lane)
+        m, G = self.layout.words, self.words.shape[3]
         words = np.zeros((m, len(t)), np.int64)
-        for k in range(TABLES):
-            (row, a), (column, b) = self.rows[k].find(t), self.columns[k].find(t)
+        for k, held in enumerate(self.words.reshape(TABLES, m, -1)):
+            (row, a), (column, b) = self.lines[2 * k].find(t), self.lines[2 * k + 1].find(t)
             sure &= a & b
-            words += (1 if k == 0 else -1) * self.words[k].reshape(m, R * G).take(row * G + column, axis=1)
+            words += (1 if k == 0 else -1) * held.take(row * G + column, axis=1)
         found = digits_in_lanes(self.layout, words % self.layout.modulus, lane)
-        out = found.astype(h.dtype)[:, None]
-        if self.rest:
-            out = self.finish(out) if self.finish else apply_stack(self.rest, out)
-        unsure = np.flatnonzero(~sure)
-        if unsure.size:
-            out[unsure] = apply_stack(self.layers, tokens[unsure])
-        result: Array = out.reshape(*h.shape[:-1], out.shape[-1])
-        return result
+        return found.astype(t.dtype)[:, None], sure
 
 
-def find_packed(layers: tuple[Layer, ...]) -> PackedSearch | None:
-    """Recognise (head, copies, units, one-hots, emitted words, digits, ...) of a packed readout."""
-    for at in range(1, len(layers) - 10):
-        copy, units, hots, emit, total = layers[at : at + 5]
-        if not (isinstance(copy, Linear) and all(isinstance(x, Grouped) for x in (units, hots, emit))):
-            continue
-        size = units.weight.shape[2] // 2
-        if len(emit.weight) != TABLES or units.weight.shape[1] != 1 or total.width % 4 or copy.bias.any():
-            return None
-        m, (cells, outputs) = total.width // 4, emit.weight.shape[1:]
-        G = (outputs - 1) // m
-        R = cells - G - size
-        fits = R > 0 and G > 0 and len(copy.bias) * size == TABLES * cells and len(hots.weight) == TABLES * cells
-        return _read(layers, at, (m, R, G, size)) if fits else None
-    return None
+def _sizes(layers: tuple[Layer, ...]) -> tuple[int, int, int, int] | None:
+    """Words, rows, columns and cells of a block, if the first layers have the shapes of a packed readout."""
+    if len(layers) <= HEAD + 1:
+        return None
+    copy, units, hots, emit, total = layers[: HEAD + 1]
+    if not (isinstance(copy, Linear) and all(isinstance(layer, Grouped) for layer in (units, hots, emit))):
+        return None
+    if len(emit.weight) != TABLES or units.weight.shape[1] != 1 or units.weight.shape[2] < 2 or total.width % 4:
+        return None
+    block, m, (cells, outputs) = units.weight.shape[2] // 2, total.width // 4, emit.weight.shape[1:]
+    G = (outputs - 1) // m if m else 0
+    R = cells - G - block
+    fits = R > 0 and G > 0 and copy.width * block == TABLES * cells and len(hots.weight) == TABLES * cells
+    return (m, R, G, block) if fits and R % block == G % block == 0 else None
 
 
-def _read(layers: tuple[Layer, ...], at: int, sizes: tuple[int, int, int, int]) -> PackedSearch | None:
-    m, R, G, size = sizes
-    copy, units, hots, emit = layers[at : at + 4]
+def _lines(layers: tuple[Layer, ...], sizes: tuple[int, int, int, int]) -> tuple[Line, ...] | None:
+    """Rows and columns of each table; whether these are the layers of that, whoever asks compares himself."""
+    _, R, G, block = sizes
+    copy, units = layers[:2]
     source = copy.weight.reshape(len(copy.weight), TABLES, -1)
-    weight, bias = (a.reshape(TABLES, R + G + size, 2) for a in (units.weight, units.bias))
-    found: list[list[Cells]] = [[], []]
+    weight, bias = (a.reshape(TABLES, R + G + block, 2) for a in (units.weight, units.bias))
+    lines = []
     for k in range(TABLES):
-        for family, start, stop in ((found[0], 0, R), (found[1], R, R + G)):
-            block = source[:, k, start // size : stop // size]
-            cells = Cells.of(weight[None, k, start:stop], bias[k, start:stop])
-            i = int(np.argmax(block[:, 0]))
-            if cells is None or not np.array_equal(block, np.eye(len(block))[:, [i] * block.shape[1]]):
+        for start, stop in ((0, R), (R, R + G)):
+            line = Line.read(weight[None, k, start:stop], bias[k, start:stop])
+            if line is None:
                 return None
-            family.append(replace(cells, coordinate=i))
-    lane = source[:, 0, (R + G) // size]
-    wall, entries = float(emit.weight[0, R, 0]), emit.weight[:, :R, : m * G].astype(np.float64)
-    if not _is_plain(hots, units, emit, sizes, wall) or np.count_nonzero(lane) != 1 or lane.max() != 1:
+            lines.append(replace(line, coordinate=int(np.argmax(source[:, k, start // block]))))
+    return tuple(lines)
+
+
+def _bases(layers: tuple[Layer, ...], sizes: tuple[int, int, int, int]) -> list[Layout]:
+    """Layouts whose words are below the emitted wall and whose digits have the widths of the layers."""
+    m, R, _, _ = sizes
+    wall, found = float(layers[3].weight[0, R, 0]), []
+    for base in range(2, LARGEST_BASE + 1):
+        layout = Layout(base, 1, m)
+        at = HEAD + layout.depth - 1
+        if layout.modulus != wall or at >= len(layers):
+            continue
+        digits = layers[at].weight.shape[0] // m - 2 - layout.stages[-1][1]
+        if isinstance(layers[at], Linear) and 1 <= digits <= m * layout.capacity:
+            found.append(replace(layout, digits=digits))
+    return found
+
+
+def _steps(tail: tuple[Layer, ...], layout: Layout, columns: int) -> tuple[Array, Array] | None:
+    """Slopes and biases of the steps into lanes, if these are the layers that take such words apart."""
+    steps = layout.lanes - 1
+    if len(tail) < layout.depth or tail[1].width != layout.words * (3 + steps):
         return None
-    words = (entries + wall).astype(np.int64).reshape(TABLES, R, m, G).transpose(0, 2, 1, 3)
-    if words.min() < 0 or words.max() >= wall:
+    weight = tail[1].weight.reshape(-1, 4, 3 + steps)
+    slope, bias = -weight[0, 3, 3:], tail[1].bias[3 : 3 + steps]
+    if not (slope > 0).all():
         return None
-    for layout in _layouts(int(wall), m):
-        tail, steps = _tail(layers[at + 4 :], layout, G)
-        if steps is not None:
-            lanes = Lanes(int(np.argmax(lane)), steps[1] / steps[0], (steps[1] - 1) / steps[0])
-            if (np.diff(lanes.on) < 0).any() or (np.diff(lanes.off) < 0).any():
-                return None
-            rows, columns, rest = tuple(found[0]), tuple(found[1]), layers[at + 4 + tail :]
-            head = layers[:at]
-            return PackedSearch(layers, head, rows, columns, lanes, np.ascontiguousarray(words), layout, rest)
-    return None
-
-
-def _is_plain(hots: Layer, units: Layer, emit: Layer, sizes: tuple[int, int, int, int], wall: float) -> bool:
-    """One-hots, but for one cell that is carried; walls around every column; what is carried is emitted."""
-    m, R, G, size = sizes
-    select, one = np.full((TABLES, R + G + size, 2), -1.0), np.ones((TABLES, R + G + size))
-    select[0, R + G], one[0, R + G] = (1.0, 0.0), 0.0
-    dead = units.weight.reshape(TABLES, -1, 2)[:, R + G :].copy()
-    off = units.bias.reshape(TABLES, -1, 2)[:, R + G :].copy()
-    carried = np.array_equal(dead[0, 0], [1, 0]) and not off[0, 0].any()
-    dead[0, 0], off[0, 0] = 0.0, 1.0
-    below = emit.weight[:, R:].copy()
-    carried = carried and below[0, G, -1] == 1
-    below[0, G, -1] = 0.0
-    below[:, :G, : m * G] -= wall * np.tile(np.eye(G), (1, m))
-    plain = np.array_equal(hots.weight.reshape(TABLES, -1, 2), select) and np.array_equal(hots.bias, one.ravel())
-    nothing_else = not (below.any() or dead.any() or emit.bias.any() or emit.weight[:, :R, -1].any())
-    return bool(plain and carried and (off == 1).all() and nothing_else)
-
-
-def _layouts(modulus: int, words: int) -> list[Layout]:
-    """All whose words are whole numbers below this."""
-    found = [Layout(b, 1, words) for b in range(2, LARGEST_BASE + 1)]
-    return [
-        replace(layout, digits=q)
-        for layout in found
-        if layout.modulus == modulus
-        for q in range(1, words * layout.capacity + 1)
-    ]
-
-
-def _tail(tail: tuple[Layer, ...], layout: Layout, columns: int) -> tuple[int, tuple[Array, Array] | None]:
-    """How many layers take the digits out, and the steps into lanes, if these are the layers of that layout."""
-    depth, steps = 9 + 3 * len(layout.stages) + 1, layout.lanes - 1
-    if len(tail) < depth or tail[1].width != layout.words * (3 + steps):
-        return 0, None
-    weight = tail[1].weight.reshape(layout.words, 4, -1)
-    slopes, biases = -weight[0, 3, 3:].astype(np.float64), tail[1].bias[3 : 3 + steps].astype(np.float64)
-    if not (slopes > 0).all():
-        return 0, None
-    expected = digit_layers(layout, columns, (slopes, biases), tail[0].weight.dtype)
-    return (depth, (slopes, biases)) if same(tail[:depth], expected) else (0, None)
+    ends = bias.astype(np.float64) / slope, (bias.astype(np.float64) - 1) / slope
+    if any((np.diff(end) < 0).any() for end in ends):
+        return None
+    expected = digit_layers(layout, columns, (slope, bias), slope.dtype)
+    return (slope, bias) if same_layers(tail[: layout.depth], expected) else None

@@ -1,7 +1,7 @@
 """A next-token model by look-up: whole-number codes per (place, token) are added, cells and entries looked up.
 
 Attention that averages uniformly adds up what each token contributes, and on a lattice these are whole numbers; so
-the cells of every whole number, as the search of gadgets/cells.py finds them, can be written down beforehand. No
+the cells of every whole number, as the search of a retrieval finds them, can be written down beforehand. No
 whole number lies on a ramp between two cells, so every window, stored or not, is answered as by the network.
 """
 
@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from onelayer.gadgets.cells import find_retrieval
-from onelayer.gadgets.fast import find_plateaus
-from onelayer.gadgets.line import Cells
+from onelayer.gadgets.affine import Affine
+from onelayer.gadgets.line import Line
+from onelayer.gadgets.plateaus import Plateaus
+from onelayer.gadgets.retrieval import Retrieval
+from onelayer.gadgets.stacks import Part, read_stack
 from onelayer.network.blocks import Rows, apply_stack, over_threads
 from onelayer.network.weights import Array, Attention, Linear, Transformer
 
@@ -90,34 +92,33 @@ class WindowModel:
         return self.codes.reshape(n * tokens, s), tokens * np.arange(n)
 
 
-def find_windows(model: Transformer) -> WindowModel | None:
+def find_windows(model: Transformer, readout: tuple[Part, ...] | None = None) -> WindowModel | None:
     """Recognise a causal lattice of ids and places, read by retrieval and then by plateaus."""
-    e, search, offset = model.embedding, find_retrieval(model.readout), _offset(model)
-    if e is None or e.table is None or e.positions is None or e.bias is not None or search is None:
+    e, offset = model.embedding, _offset(model)
+    gadgets = [part.gadget for part in (read_stack(model.readout) if readout is None else readout)]
+    if e is None or e.table is None or e.positions is None or e.bias is not None or offset is None:
         return None
-    if offset is None or len(search.head) != 1 or not _is_uniform(model.attention):
+    if [type(gadget) for gadget in gadgets] != [Affine, Retrieval, Plateaus] or not _is_uniform(model.attention):
         return None
-    rest = find_plateaus(search.rest)
+    _, retrieval, plateaus = gadgets
+    assert isinstance(retrieval, Retrieval)
     codes = _codes(model, e.table, e.positions)
-    if rest is None or rest.head or codes is None:
+    if codes is None:
         return None
     top = codes.max(axis=1).sum(axis=0) + offset  # no window goes beyond
     if top.max() > MOST_VALUES:
         return None
-    order = [cells for pair in zip(search.rows, search.columns, strict=True) for cells in pair]
-    C = int(search.C)
-    classes = rest(np.arange(C, dtype=model.dtype)[:, None])
-    tables = [_tabulate(cells, int(top[cells.coordinate]), model.dtype) for cells in order]
+    tables = [_tabulate(line, int(top[line.coordinate]), model.dtype) for line in retrieval.lines]
     if any(table is None for table in tables):
         return None
     return WindowModel(
         codes,
         offset,
         tuple(table for table in tables if table is not None),
-        tuple(cells.coordinate for cells in order),
-        tuple(entries.astype(np.int64) for entries in search.entries),
-        C,
-        classes,
+        tuple(line.coordinate for line in retrieval.lines),
+        tuple(entries.astype(np.int64) for entries in retrieval.entries),
+        retrieval.C,
+        plateaus.search(np.arange(retrieval.C, dtype=model.dtype)[:, None]),
     )
 
 
@@ -146,7 +147,7 @@ def _codes(model: Transformer, table: Array, positions: Array) -> Array | None:
     return None if (codes % 1).any() else codes.astype(np.int32)
 
 
-def _tabulate(cells: Cells, top: int, dtype: np.dtype[Any]) -> Array | None:
+def _tabulate(cells: Line, top: int, dtype: np.dtype[Any]) -> Array | None:
     """The cell of every whole number from 0 to top as the search finds it; None if one lies on a ramp."""
     z = np.arange(max(top, 0) + 1, dtype=dtype)
     cell, sure = cells.find(np.broadcast_to(z[:, None], (len(z), cells.coordinate + 1)))

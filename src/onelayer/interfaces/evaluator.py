@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from onelayer.errors import DataError, OptionError
-from onelayer.gadgets.fast import find_search
+from onelayer.gadgets.stacks import Covered, Parts, find_search, read_parts
 from onelayer.network.blocks import Stacks, evaluate
 from onelayer.network.range import safe_sizes, watched
 from onelayer.network.weights import Array, Transformer
@@ -25,6 +25,12 @@ class Evaluator:
 
     transformer: Transformer
     default: tuple[float, ...] | None = None
+    gadgets: tuple[Covered, ...] = ()  # a hint
+
+    @cached_property
+    def parts(self) -> Parts:
+        """The gadgets as the weights bear them out."""
+        return read_parts(self.transformer, self.gadgets)
 
     def outputs(self, sequences: Sequences, path: Evaluation = "auto") -> Array:
         """What the last layer gives, [N, n, q]."""
@@ -51,10 +57,7 @@ class Evaluator:
 
     @cached_property
     def searches(self) -> Stacks:
-        return {
-            "feedforward": find_search(self.transformer.feedforward),
-            "readout": find_search(self.transformer.readout),
-        }
+        return {stack: find_search(getattr(self.transformer, stack), parts) for stack, parts in self.parts.items()}
 
     @cached_property
     def safe_sizes(self) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from onelayer.network.forward import forward
@@ -15,6 +15,7 @@ class Trace:
 
     values: Mapping[str, Array]
     channels: tuple[str, ...]
+    names: Callable[[str], tuple[str, ...]] = lambda _: ()  # of the channels of a value, in words
 
     def __iter__(self) -> Iterator[str]:
         yield from self.values
@@ -28,7 +29,12 @@ class Trace:
         raise KeyError(f"no value {name!r}; there are {', '.join([*self.values, *self.channels])}")
 
 
-def trace(model: Transformer, X: Array, lengths: Array | None = None) -> Trace:
+def trace(
+    model: Transformer,
+    X: Array,
+    lengths: Array | None = None,
+    names: Callable[[str], tuple[str, ...]] = lambda _: (),
+) -> Trace:
     """Run the model on a small batch and keep everything. Memory grows with the widest layer times the tokens."""
     values: dict[str, Array] = {}
 
@@ -36,4 +42,4 @@ def trace(model: Transformer, X: Array, lengths: Array | None = None) -> Trace:
         values[name] = value.copy()  # the pass goes on in the same memory
 
     values["output"] = forward(model, X, lengths, keep)
-    return Trace(values, model.channels)
+    return Trace(values, model.channels, names)

@@ -17,8 +17,7 @@ Differs    published: two numbers hold a group's keys and labels, read by differ
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
 from math import ceil, floor, log2
 from typing import Any
 
@@ -26,8 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onelayer.errors import HypothesisError, PrecisionError
-from onelayer.network import Grouped, Layer, Linear
+from onelayer.gadgets.plateaus import Plateaus
+from onelayer.gadgets.words import WordReader, carry_bits, in_halves, word_program
 from onelayer.readouts import plateaus
+from onelayer.readouts.readout import Readout
 from onelayer.statements import CATALOGUE
 
 STATEMENT = CATALOGUE["bits"]
@@ -37,18 +38,14 @@ Array = NDArray[Any]
 SAMPLE, WINDOW = 2048, 256
 
 
-@dataclass(frozen=True)
-class Bits:
-    """Layers from a coordinate t >= 0 to its answer, and how far t may be off before an answer can change."""
+@dataclass(frozen=True, kw_only=True)
+class Bits(Readout):
+    """Its count is of pieces: runs of neighbours with equal answers, or parts of them."""
 
-    layers: tuple[Layer, ...]
-    count: int  # pieces: runs of neighbours with equal answers, or parts of them
     group_size: int  # G, the most pieces in a group: words times pieces per word
     words: int  # of a group
     key_bits: int  # rho
     label_bits: int  # c
-    parameters: int
-    guard: float
 
 
 @dataclass(frozen=True)
@@ -89,9 +86,16 @@ def construct(t: Array, rows: Array, radius: float, dtype: np.dtype[Any]) -> Bit
     find, guard = _find_words(pieces, layout, begins, L, dtype)
     if guard < radius:
         raise _blurred(smallest, guard, radius, dtype)
-    layers = (*find, *_read_words(layout, pieces.ramp, L, dtype))
-    parameters = sum(layer.weight.size + layer.bias.size for layer in layers)
-    return Bits(layers, len(pieces.first), layout.per_word * L, L, layout.rho, c, parameters, guard)
+    gadgets = (find, WordReader(c, layout.rho, layout.per_word, pieces.ramp / layout.unit, L, dtype))
+    return Bits(
+        gadgets,
+        len(pieces.first),
+        guard,
+        group_size=layout.per_word * L,
+        words=L,
+        key_bits=layout.rho,
+        label_bits=c,
+    )
 
 
 def hypotheses(t: Array, rows: Array, radius: float, dtype: np.dtype[Any]) -> tuple[int, float]:
@@ -147,12 +151,12 @@ def _plan(pieces: Pieces, c: int, radius: float, dtype: np.dtype[Any]) -> tuple[
 
 def _size(layout: Layout, count: float, W: int) -> tuple[float, int]:
     """The fewest parameters with ``count`` words in all, and the number of words of a group that attains it."""
-    word = sum(12 if _in_halves(A) else A.size for A in _word_program(layout.c, layout.rho, layout.per_word))
+    word = sum(12 if in_halves(A) else A.size for A in word_program(layout.c, layout.rho, layout.per_word))
     best = round((7 * count / (word + 2)) ** 0.5)  # but for rounding; look around it
     return min(
-        ((7 + 2 * L) * (ceil(count / L) + 1) + (word + 4) * L + 12 * _carry_bits(layout, L), L)
+        ((7 + 2 * L) * (ceil(count / L) + 1) + (word + 4) * L + 12 * carry_bits(layout.c, layout.per_word, L), L)
         for L in {1, *range(max(1, best - best // 4 - 2), best + best // 4 + 3)}
-        if L == 1 or (count >= L and layout.c + _carry_bits(layout, L) <= W)
+        if L == 1 or (count >= L and layout.c + carry_bits(layout.c, layout.per_word, L) <= W)
     )
 
 
@@ -193,7 +197,7 @@ def _begins(reach: list[int], g: int) -> Iterator[int]:
 
 def _find_words(
     pieces: Pieces, layout: Layout, begins: Array, L: int, dtype: np.dtype[Any]
-) -> tuple[tuple[Layer, ...], float]:
+) -> tuple[Plateaus, float]:
     """t into (word, t minus the word's start in units) for each of the L words of its group; and the guard."""
     K, R = len(pieces.first), -(-len(begins) // L)
     word = np.repeat(np.arange(len(begins)), np.diff(np.append(begins, K)))
@@ -213,86 +217,10 @@ def _find_words(
 
     ends = np.stack([pieces.first[leads], pieces.last[np.append(leads[1:], K) - 1]], axis=1)
     found = plateaus.on_a_line(ends.ravel(), np.repeat(table.reshape(R, 2 * L), 2, axis=0), dtype)
-    units, trapezoids, values = found.layers
-    spread = np.pad(units.weight, ((0, 0), (0, 2)))  # t itself passes as one more group
-    gates = np.pad(trapezoids.weight, ((0, 1), (0, 0), (0, 0)))
-    read = np.pad(values.weight, ((0, 1), (0, 0)))
-    spread[0, -2], gates[-1, 0], read[-1, 1::2] = 1 / layout.unit, 1, 1
-    find = (Linear(spread, np.pad(units.bias, (0, 2))), Grouped(gates, np.pad(trapezoids.bias, (0, 1))))
-    return (*find, Linear(read, values.bias)), float(min(guard.min(initial=np.inf), found.guard))
-
-
-class _Tape:
-    """Affine maps with ReLU between them. Expressions are coefficients of the last layer's units, and of 1."""
-
-    def __init__(self, inputs: int) -> None:
-        self.maps: list[Array] = []
-        *self.units, self.one = np.eye(inputs + 1)
-
-    def relu(self, *expressions: Array) -> list[Array]:
-        """The next layer, one unit per expression; returns its units."""
-        self.maps.append(np.stack(expressions, axis=1))
-        *self.units, self.one = np.eye(len(expressions) + 1)
-        return self.units
-
-    def below(self, x: Array, k: int) -> Array:
-        """At most -2 where the whole number x is 2^k or more, at least 2 where it is less."""
-        return np.asarray((2.0 ** (k + 2) - 2) * self.one - 4 * x)
-
-    def peel(self, x: Array, k: int, *carried: Array) -> list[Array]:
-        """Two layers that take bit k, the highest, off the whole number x."""
-        a, x, *carried_on = self.relu(self.below(x, k), x, *carried)
-        bit, x, *carried_on = self.relu(self.one - a, x, *carried_on)
-        return [x - 2.0**k * bit, *carried_on]
-
-
-@lru_cache(maxsize=256)
-def _word_program(c: int, rho: int, g: int, ramp: float = 0.25) -> tuple[Array, ...]:
-    """Reads a word x at z, t minus the word's start in units: the sum of the labels of the pieces reached.
-
-    Digits are not put together from bits: a digit is (x before - x after) / 2^low, so z and the sum take in x
-    before the digit is peeled off, and give back what is left of x afterwards.
-    """
-    tape = _Tape(2)
-    x, z = tape.units
-    total, top = 0 * x, g * (c + rho) - rho
-    for j in range(g):
-        # `off` is 0 where t has reached the piece, and at least 1 where it has not: then nothing is left of x.
-        a, x, z, total, off = tape.relu(tape.below(x, top - 1), x, z, total, tape.one - z / ramp)
-        bit, x, z, total = tape.relu(tape.one - a - off, x - 2.0**top * off, z, total)
-        total = total + x / 2.0 ** (top - c)
-        x = x - 2.0 ** (top - 1) * bit
-        for k in range(top - 2, top - c - 1, -1):
-            x, z, total = tape.peel(x, k, z, total)
-        top -= c
-        total = total - x / 2.0**top
-        if j + 1 < g:
-            z = z - x / 2.0 ** (top - rho) + 2.0**rho * tape.one  # so it stays positive
-            for k in range(top - 1, top - rho - 1, -1):
-                x, z, total = tape.peel(x, k, z, total)
-            top -= rho
-            z = z + x / 2.0**top - (2.0**rho + 1) * tape.one
-    tape.relu(total)
-    return tuple(tape.maps)
-
-
-def _in_halves(A: Array) -> bool:
-    """Whether the map falls into two blocks: what is being peeled, and what is carried past it."""
-    return A.shape == (5, 4) and not A[:2, 2:].any() and not A[2:4, :2].any()
-
-
-def _read_words(layout: Layout, ramp: float, L: int, dtype: np.dtype[Any]) -> Iterator[Layer]:
-    """All words of a group side by side, then the sum of what they give, modulo 2^c."""
-    for A in _word_program(layout.c, layout.rho, layout.per_word, ramp / layout.unit):
-        blocks = np.stack([A[:2, :2], A[2:4, 2:]]) if _in_halves(A) else A[None, :-1]
-        yield Grouped(np.tile(blocks, (L, 1, 1)).astype(dtype), np.tile(A[-1], L).astype(dtype))
-    tape, total = _Tape(L), np.append(np.ones(L), 0.0)
-    for k in range(layout.c + _carry_bits(layout, L) - 1, layout.c - 1, -1):
-        (total,) = tape.peel(total, k)
-    for A in (*tape.maps, total[:, None]):
-        yield Linear(A[:-1].astype(dtype), A[-1].astype(dtype))
-
-
-def _carry_bits(layout: Layout, L: int) -> int:
-    """By how many bits the labels of a group, added up, can exceed c bits."""
-    return int(L * layout.per_word * (2**layout.c - 1) >> layout.c).bit_length()
+    (gadget,) = found.gadgets
+    assert isinstance(gadget, Plateaus)
+    # t itself passes, too, in units, and is added to minus the start of each word
+    passed = np.zeros((1, 2 * L), dtype)
+    passed[0, 1::2] = 1.0
+    find = replace(gadget, carried=np.array([[1 / layout.unit]], dtype), passed=passed)
+    return find, float(min(guard.min(initial=np.inf), found.guard))

@@ -1,4 +1,4 @@
-"""Cutting coordinates into cells, and the layers that turn coordinates into one-hots of their cells."""
+"""Cutting coordinates into cells, in gaps between the values that they take."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.network import Grouped, Linear
-from onelayer.readouts.plateaus import trapezoids
+from onelayer.gadgets.line import Line, trapezoids
 
 Array = NDArray[Any]
 
@@ -30,6 +29,11 @@ class Cells:
     @property
     def count(self) -> int:
         return len(self.low) + 1
+
+    def line(self, dtype: np.dtype[Any]) -> tuple[Line, float]:
+        """The units that tell the cells apart, and how far a value may move towards a gap."""
+        weight, bias, guard = trapezoids(self.low, self.high, dtype)
+        return Line(self.coordinate, weight, bias), guard
 
 
 def cut(z: Array, coordinate: int, cells: int, least: float) -> tuple[Cells, Array]:
@@ -82,24 +86,3 @@ def _widest(gaps: Array, around: Array, reach: int) -> Array:
     window = np.clip(around[:, None] + np.arange(-reach, reach), 0, len(gaps) - 1)
     best: Array = window[np.arange(len(around)), gaps[window].argmax(axis=1)]
     return best
-
-
-def one_hots(
-    cuts: list[Cells], sizes: list[int], inputs: int, carried: list[list[int]], dtype: np.dtype[Any]
-) -> tuple[tuple[Linear, Grouped], float]:
-    """Two layers from ``inputs`` coordinates to one-hots, each padded to its size by cells that are always off,
-    then sums of carried coordinates; and the guard of the cuts."""
-    groups = sum(sizes) + len(carried)
-    weight, bias = np.zeros((inputs, groups, 2), dtype), np.zeros((groups, 2), dtype)
-    select, one = np.full((groups, 2, 1), -1, dtype), np.ones(groups, dtype)
-    start, guard = 0, np.inf
-    for cells, size in zip(cuts, sizes, strict=True):
-        K = cells.count
-        pair = trapezoids(cells.low, cells.high, dtype)
-        weight[cells.coordinate, start : start + K], bias[start : start + K] = pair[:2]
-        bias[start + K : start + size] = 1.0  # off everywhere
-        guard, start = min(guard, pair[2]), start + size
-    for summed in carried:
-        weight[summed, start, 0], select[start, :, 0], one[start] = 1.0, (1.0, 0.0), 0.0
-        start += 1
-    return (Linear(weight.reshape(inputs, -1), bias.reshape(-1)), Grouped(select, one)), guard

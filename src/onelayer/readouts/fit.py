@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.network import Layer
 from onelayer.network.blocks import over_threads
 from onelayer.problems.blocks import blocks
 from onelayer.readouts import bits, packed, retrieval, table
-from onelayer.readouts.false_hits import Stored
 from onelayer.readouts.plateaus import in_boxes, on_a_line
+from onelayer.readouts.readout import Readout
 
 Array = NDArray[Any]
 
@@ -39,22 +38,6 @@ class Task:
     wish: str  # a readout, or "auto"
     default: Array | None  # [q] what an unknown input gets
     seed: int
-
-
-@dataclass(frozen=True)
-class Readout:
-    """Layers from coordinates to answers. ``guard``: how far a stored coordinate may move."""
-
-    kind: str
-    layers: tuple[Layer, ...]
-    count: int
-    guard: float
-    compared: str = ""
-    stored: Stored | None = None  # where a stored answer is given instead of a default
-
-    @property
-    def parameters(self) -> int:
-        return sum(layer.weight.size + layer.bias.size for layer in self.layers)
 
 
 @dataclass(frozen=True)
@@ -101,8 +84,7 @@ def _fit_line(coordinates: Array, task: Task) -> Fit:
 def _on_line(t: Array, answers: Array, task: Task) -> Readout | None:
     """The readout that was asked for, on sorted coordinates."""
     if task.wish == "bits":
-        packed = bits.construct(t, answers, task.radius, task.dtype)
-        return Readout("bits", packed.layers, packed.count, packed.guard)
+        return replace(bits.construct(t, answers, task.radius, task.dtype), kind="bits")
     if task.wish == "table" or task.default is not None:
         apart = np.diff(t) > GAP_IN_RADII * task.radius
         starts = np.flatnonzero(np.concatenate([[True], apart]))  # ids too close to be told apart share a key
@@ -112,10 +94,10 @@ def _on_line(t: Array, answers: Array, task: Task) -> Readout | None:
         made = table.construct(keys, answers[starts], task.dtype, task.radius, task.default, spread)
         if made is not None:
             why = "it knows what is stored, as a default needs"
-            return Readout("table", made.layers, made.count, made.guard, why, made.stored)
+            return replace(made, kind="table", compared=why)
         return None
-    plateaus = on_a_line(t, answers, task.dtype)
-    return Readout("plateaus", plateaus.layers, plateaus.count, plateaus.guard, "rank 1 is read off by plateaus")
+    why = "rank 1 is read off by plateaus"
+    return replace(on_a_line(t, answers, task.dtype), kind="plateaus", compared=why)
 
 
 def _fit_lattice(coordinates: Array, task: Task) -> Fit:
@@ -131,14 +113,11 @@ def _fit_lattice(coordinates: Array, task: Task) -> Fit:
     for kind in kinds:
         if kind != "table":
             module = packed if kind == "packed" else retrieval
-            cells = module.construct(keys, values, task.dtype, task.radius, task.seed)
-            if cells is not None:
-                readout = Readout(kind, cells.layers, cells.count, cells.guard, compared)
+            made = module.construct(keys, values, task.dtype, task.radius, task.seed)
         else:
             made = table.construct(keys, values, task.dtype, task.radius, task.default)
-            if made is not None:
-                readout = Readout(kind, made.layers, made.count, made.guard, compared, made.stored)
-        if readout is not None:
+        if made is not None:
+            readout = replace(made, kind=kind, compared=compared)
             break
     if readout is None:
         return Fit(None, len(first), 0.0, 0.0, 0.0)
@@ -236,7 +215,7 @@ def _fit_boxes(coordinates: Array, task: Task) -> Fit:
     boxes = in_boxes(T[keep], answers[keep], wider, task.dtype)
     twin_distance = float(distance[dropping].max(initial=0.0)) + 16 * exact_radius
     gap = 2 * wider + 4 * radius
-    readout = Readout("boxes", boxes.layers, boxes.count, boxes.guard, f"rank {T.shape[1]} is read off by boxes")
+    readout = replace(boxes, kind="boxes", compared=f"rank {T.shape[1]} is read off by boxes")
     return Fit(readout, int(keep.sum()), gap, gap, (boxes.guard - twin_distance) / radius)
 
 

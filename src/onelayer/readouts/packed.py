@@ -16,19 +16,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.gadgets.digits import Layout, digit_layers, layouts
-from onelayer.network import Grouped, Layer, Linear
+from onelayer.gadgets.digits import Layout, layouts
+from onelayer.gadgets.line import trapezoids
+from onelayer.gadgets.packed import TABLES, Packed
 from onelayer.network.blocks import over_threads
 from onelayer.readouts.cells import Cells, cut
 from onelayer.readouts.peeling import Round, peel
-from onelayer.readouts.plateaus import on_a_line, trapezoids
+from onelayer.readouts.plateaus import on_a_line
+from onelayer.readouts.readout import Readout
 from onelayer.readouts.retrieval import numbered_classes
 from onelayer.statements import CATALOGUE
 
 STATEMENT = CATALOGUE["packed"]
 Array = NDArray[Any]
 
-TABLES = 3
 #: Rows and columns of three tables, and the lane.
 COORDINATES = 2 * TABLES + 1
 #: Cells per key: where peeling begins to work, what a lane of few keys needs more, and by how much it is raised.
@@ -39,13 +40,6 @@ VALUES_PER_ROW = 6
 FEWEST_KEYS = 64
 #: What a cell costs beside its entries: two units of two numbers, and three to make one of them.
 PER_CELL = 7
-
-
-@dataclass(frozen=True)
-class Packed:
-    layers: tuple[Layer, ...]
-    count: int  # words of all tables
-    guard: float
 
 
 @dataclass(frozen=True)
@@ -110,17 +104,17 @@ def expected_parameters(keys: Array, values: Array) -> float:
     return float(ways[0].parameters + listed) if ways else np.inf
 
 
-def construct(keys: Array, values: Array, dtype: np.dtype[Any], radius: float, seed: int) -> Packed | None:
+def construct(keys: Array, values: Array, dtype: np.dtype[Any], radius: float, seed: int) -> Readout | None:
     """Distinct coordinates [M, 7 or more] and answers [M, q]; None if the keys would not peel."""
     classes, answers = numbered_classes(values)
     packed = _packed(keys, answers, dtype, radius, seed)
     if packed is None or classes is None:
         return packed
     listed = on_a_line(np.arange(len(classes), dtype=np.float64), classes, dtype)
-    return replace(packed, layers=(*packed.layers, *listed.layers))
+    return replace(packed, gadgets=(*packed.gadgets, *listed.gadgets))
 
 
-def _packed(keys: Array, answers: Array, dtype: np.dtype[Any], radius: float, seed: int) -> Packed | None:
+def _packed(keys: Array, answers: Array, dtype: np.dtype[Any], radius: float, seed: int) -> Readout | None:
     ways = shapes(len(keys), int(answers.max()) + 1, finest := finest_rows(keys))
     if not ways or len(answers) < FEWEST_KEYS:
         return None
@@ -200,41 +194,22 @@ def _build(
     words: Array,
     coordinates: int,
     dtype: np.dtype[Any],
-) -> Packed:
-    layout, B, R, G, m = shape.layout, shape.block, shape.rows, shape.columns, shape.layout.words
-    blocks = shape.cells // B
-    copy = np.zeros((coordinates, TABLES, blocks), dtype)
-    units, bias = np.zeros((TABLES, shape.cells, 2), dtype), np.ones((TABLES, shape.cells, 2), dtype)
-    select, one = np.full((TABLES, shape.cells, 2, 1), -1.0, dtype), np.ones((TABLES, shape.cells), dtype)
-    guard = np.inf
-    for h, (rows, columns) in enumerate(cuts):
-        for cells, start in ((rows, 0), (columns, R)):
-            pair = trapezoids(cells.low, cells.high, dtype)
-            here = slice(start, start + cells.count)
-            units[h, here], bias[h, here] = pair[:2]
-            guard = min(guard, pair[2])
-        copy[rows.coordinate, h, : R // B] = 1.0
-        copy[columns.coordinate, h, R // B : (R + G) // B] = 1.0
-    carry = R + G
-    copy[COORDINATES - 1, 0, carry // B] = 1.0
-    units[0, carry, 0], bias[0, carry], select[0, carry], one[0, carry] = 1.0, 0.0, [[1.0], [0.0]], 0.0
-    emit = np.zeros((TABLES, shape.cells, m * G + 1), dtype)
-    wall = float(layout.modulus)
-    entries = words.reshape(m, TABLES, R, G).transpose(1, 2, 0, 3).reshape(TABLES, R, m * G)
-    emit[:, :R, : m * G] = entries - wall
-    emit[:, R:carry, : m * G] = wall * np.tile(np.eye(G), (1, m))
-    emit[0, carry, -1] = 1.0
+) -> Readout:
+    made = [cells.line(dtype) for pair in cuts for cells in pair]
     # A step into a lane is the unit that switches the lane off to its left.
-    lane_units = trapezoids(lanes.low, lanes.high, dtype)
-    steps = (-lane_units[0][1:, 1].astype(np.float64), lane_units[1][1:, 1].astype(np.float64))
-    layers = (
-        Linear(copy.reshape(coordinates, -1), np.zeros(TABLES * blocks, dtype)),
-        Grouped(units.reshape(TABLES * blocks, 1, 2 * B), bias.ravel()),
-        Grouped(select.reshape(-1, 2, 1), one.ravel()),
-        Grouped(emit, np.zeros(TABLES * (m * G + 1), dtype)),
-        *digit_layers(layout, G, steps, dtype),
+    weight, bias, guard = trapezoids(lanes.low, lanes.high, dtype)
+    layout, R, G = shape.layout, shape.rows, shape.columns
+    gadget = Packed(
+        coordinates,
+        layout,
+        shape.block,
+        tuple(line for line, _ in made),
+        COORDINATES - 1,
+        -weight[1:, 1],
+        bias[1:, 1],
+        np.ascontiguousarray(words.reshape(layout.words, TABLES, R, G).swapaxes(0, 1)),
     )
-    return Packed(layers, words.size, min(guard, lane_units[2]))
+    return Readout((gadget,), words.size, min(guard, *(room for _, room in made)))
 
 
 def _distinct(z: Array) -> int:

@@ -18,12 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.gadgets.tails import TABLES, retrieval_tail
-from onelayer.network import Grouped, Layer
+from onelayer.gadgets.gadget import Gadget
+from onelayer.gadgets.retrieval import TABLES, Retrieval
 from onelayer.network.blocks import over_threads
-from onelayer.readouts.cells import Cells, cut, one_hots
+from onelayer.readouts.cells import Cells, cut
 from onelayer.readouts.peeling import solve
 from onelayer.readouts.plateaus import on_a_line
+from onelayer.readouts.readout import Readout
 from onelayer.statements import CATALOGUE
 
 STATEMENT = CATALOGUE["retrieval"]
@@ -36,14 +37,7 @@ VALUES_PER_ROW = 6
 MOST_CLASSES = 1 << 22
 
 
-@dataclass(frozen=True)
-class Retrieval:
-    layers: tuple[Layer, ...]
-    count: int  # cells of all tables
-    guard: float
-
-
-def construct(keys: Array, values: Array, dtype: np.dtype[Any], radius: float, seed: int) -> Retrieval | None:
+def construct(keys: Array, values: Array, dtype: np.dtype[Any], radius: float, seed: int) -> Readout | None:
     """Distinct coordinates [M, 6 or more] and answers [M, q]; None if the keys would not peel."""
     classes, answers = numbered_classes(values)
     C = int(answers.max()) + 1
@@ -124,19 +118,11 @@ def _whole(values: Array) -> Array | None:
 
 def _build(
     tables: _Tables, coordinates: int, entries: Array, C: int, classes: Array | None, dtype: np.dtype[Any]
-) -> Retrieval:
-    R, G = tables.R, tables.G
-    cuts = [cells for pair in zip(tables.rows, tables.columns, strict=True) for cells in pair]
-    hots, guard = one_hots(cuts, [R, G] * TABLES, coordinates, [], dtype)
-    wall = float(np.exp2(np.ceil(np.log2(C + 1))))
-    emit = np.zeros((TABLES, R + G, G), dtype)
-    emit[:, :R] = entries.reshape(TABLES, R, G)
-    emit[:, R:] = wall * np.eye(G)
-    layers: list[Layer] = [
-        *hots,
-        Grouped(emit, np.full(TABLES * G, -wall, dtype)),
-        *retrieval_tail(G, C, dtype),
-    ]
+) -> Readout:
+    cuts = [cells.line(dtype) for pair in zip(tables.rows, tables.columns, strict=True) for cells in pair]
+    lines, guards = tuple(line for line, _ in cuts), [guard for _, guard in cuts]
+    filled = entries.reshape(TABLES, tables.R, tables.G).astype(dtype)
+    gadgets: list[Gadget] = [Retrieval(coordinates, lines, filled, C, np.zeros(1, dtype))]
     if classes is not None:
-        layers += on_a_line(np.arange(len(classes), dtype=np.float64), classes, dtype).layers
-    return Retrieval(tuple(layers), tables.total, guard)
+        gadgets += on_a_line(np.arange(len(classes), dtype=np.float64), classes, dtype).gadgets
+    return Readout(tuple(gadgets), tables.total, min(guards))

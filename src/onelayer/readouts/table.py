@@ -20,10 +20,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.gadgets.tails import table_tail
-from onelayer.network import Layer, Linear
-from onelayer.readouts.cells import Cells, one_hots
+from onelayer.gadgets.choice import Choice
+from onelayer.gadgets.gadget import Gadget
+from onelayer.gadgets.table import Table
+from onelayer.readouts.cells import Cells
 from onelayer.readouts.false_hits import Stored
+from onelayer.readouts.readout import Readout
 from onelayer.readouts.rows import Rows, divide
 from onelayer.statements import CATALOGUE
 
@@ -35,14 +37,6 @@ Array = NDArray[Any]
 PLATEAU_IN_RADII = 5.0
 
 
-@dataclass(frozen=True)
-class Table:
-    layers: tuple[Layer, ...]
-    count: int  # cells that hold an answer
-    guard: float
-    stored: Stored | None  # where a stored answer is given instead of the default
-
-
 def construct(
     keys: Array,
     values: Array,
@@ -50,7 +44,7 @@ def construct(
     radius: float,
     default: Array | None = None,
     spread: float = 0.0,
-) -> Table | None:
+) -> Readout | None:
     """Distinct coordinates [M, c] and answers [M, q]; None if some answers cannot be told apart.
 
     ``spread``: a sample lies this far from its key at most, where samples with equal answers share one.
@@ -60,11 +54,13 @@ def construct(
     if rows is None:
         return None
     columns = _Columns.of(rows, keys, values, radius, default is not None, dtype, spread)
-    select, inputs, carried = _selection(rows, keys, dtype)
-    hots, guard = one_hots([rows.cells], [rows.count], inputs, [carried], dtype)
-    layers = (*select, *hots, *_columns(columns, default, dtype))
+    select, inputs, read = _selection(rows, keys, dtype)
+    line, guard = rows.cells.line(dtype)
+    emitted = (columns.slope, columns.start, columns.end, columns.values, columns.signs.astype(dtype))
+    other = None if default is None else default.astype(dtype)
+    table = Table(inputs, line, read, *emitted, other, np.zeros(values.shape[1], dtype))
     stored = None if default is None else Stored(rows, c, columns.reach)
-    return Table(layers, M, min(guard, columns.guard) - spread, stored)
+    return Readout((*select, table), M, min(guard, columns.guard) - spread, stored)
 
 
 def row_size(M: int, c: int, q: int, default: bool) -> int:
@@ -162,32 +158,16 @@ def _whole(z: Array) -> bool:
     return bool((z == np.rint(z)).all())
 
 
-def _selection(rows: Rows, keys: Array, dtype: np.dtype[Any]) -> tuple[tuple[Layer, ...], int, list[int]]:
-    """Layers that pass on coordinate 0 and, of the others, only the one this row is read along."""
+def _selection(rows: Rows, keys: Array, dtype: np.dtype[Any]) -> tuple[tuple[Gadget, ...], int, tuple[int, ...]]:
+    """What passes on coordinate 0 and, of the others, only the one this row is read along; how many coordinates
+    there are then, and which of them hold the one that columns are cut along."""
     c = keys.shape[1]
     used = np.unique(rows.coordinate)
     if len(used) == 1:
-        return (), c, [int(used[0])]
+        return (), c, (int(used[0]),)
     ends = np.flatnonzero(np.diff(rows.coordinate))  # the last row of each run of rows with one coordinate
-    runs = Cells(0, rows.cells.low[ends], rows.cells.high[ends])
-    choice = rows.coordinate[np.append(ends, rows.count - 1)]
-    hots, _ = one_hots([runs], [runs.count], c, [[0], *[[int(i)] for i in used]], dtype)
+    runs, _ = Cells(0, rows.cells.low[ends], rows.cells.high[ends]).line(dtype)
+    chosen = np.searchsorted(used, rows.coordinate[np.append(ends, rows.count - 1)])
     wall = float(np.exp2(np.ceil(np.log2(keys.max() + 1.0))))
-    weight = np.zeros((runs.count + 1 + len(used), 1 + len(used)), dtype)
-    weight[runs.count :] = np.eye(1 + len(used))
-    weight[: runs.count, 1:] = np.where(choice[:, None] == used, 0.0, -wall)
-    gate = Linear(weight, np.zeros(1 + len(used), dtype))
-    return (*hots, gate), 1 + len(used), list(range(1, 1 + len(used)))
-
-
-def _columns(t: _Columns, default: Array | None, dtype: np.dtype[Any]) -> tuple[Layer, ...]:
-    """A row emits its thresholds and the parts of its values; the tail opens one gate."""
-    R, G, parts = t.values.shape
-    thresholds = t.start if t.end is None else np.concatenate([t.start, t.end], axis=1)
-    K = thresholds.shape[1]
-    emit = np.zeros((R + 1, K + G * parts), dtype)
-    emit[:R, :K], emit[:R, K:] = thresholds, t.values.reshape(R, -1)
-    emit[R, :K] = -t.slope
-    wall = float(np.exp2(np.ceil(np.log2(max(float(t.values.max()), 1.0))) + 1))
-    tail = table_tail(G, t.signs, wall, default, dtype)
-    return (Linear(emit, np.zeros(emit.shape[1], dtype)), *tail)
+    reach = 1 + len(used)
+    return (Choice(c, runs, tuple(used.tolist()), chosen, wall),), reach, tuple(range(1, reach))

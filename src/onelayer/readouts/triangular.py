@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from onelayer.errors import HypothesisError
-from onelayer.network import Layer, Linear
+from onelayer.gadgets.ridges import Ridges
 from onelayer.statements import CATALOGUE
 
 STATEMENT = CATALOGUE["triangular"]
@@ -24,17 +24,14 @@ Array = NDArray[Any]
 MOST_UNITS = 20_000
 
 
-def interpolate(t: Array, rows: Array, dtype: DTypeLike) -> tuple[Layer, ...]:
+def interpolate(t: Array, rows: Array, dtype: DTypeLike) -> Ridges:
     """Sorted distinct coordinates [M] and answers [M, q] into two linear layers."""
     breaks = np.concatenate([[t[0] - 1.0], t[:-1]])
     # The triangular system is solved by differences: slopes between neighbours, then changes of slope.
     slopes = np.diff(rows, axis=0, prepend=np.zeros((1, rows.shape[1]))) / (t - breaks)[:, None]
     weights = np.diff(slopes, axis=0, prepend=np.zeros((1, rows.shape[1])))
     ones = np.ones((1, len(t)), dtype)
-    return (
-        Linear(ones, (-breaks).astype(dtype)),
-        Linear(weights.astype(dtype), np.zeros(rows.shape[1], dtype)),
-    )
+    return Ridges(ones, (-breaks).astype(dtype), weights.astype(dtype), np.zeros(rows.shape[1], dtype))
 
 
 def parameters(M: int, q: int) -> int:
@@ -42,7 +39,7 @@ def parameters(M: int, q: int) -> int:
     return 2 * M + q * M + q
 
 
-def on_a_line(coordinates: Array, rows: Array, radius: float, dtype: DTypeLike) -> tuple[Layer, ...]:
+def on_a_line(coordinates: Array, rows: Array, radius: float, dtype: DTypeLike) -> Ridges:
     """Coordinates [T, 1] of samples, met more than once or not, and answers [T, q] into layers."""
     order = np.argsort(coordinates[:, 0])
     t, answers = coordinates[order, 0], rows[order]

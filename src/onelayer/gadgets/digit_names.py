@@ -1,0 +1,59 @@
+"""What the units mean that take packed words apart, layer by layer as ``digits`` builds them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from onelayer.gadgets.digits import Layout, lane_boundaries
+from onelayer.gadgets.gadget import Words
+
+FIRST_TWO = ("word 1 less word 2", "word 2 less word 1")
+ALL_THREE = ("words less the third", "the third less the words")
+
+
+def digit_names(layout: Layout) -> tuple[Words, ...]:
+    """Of every layer of ``digit_layers``."""
+    passed = [*FIRST_TWO, "word 3"]
+    lanes = range(1, layout.lanes)
+    names = [
+        _each(layout, [*passed, "lane coordinate"]),
+        _each(layout, [*passed, *(f"what lacks to lane {j}" for j in lanes)]),
+        _each(layout, [*passed, *(f"lane {j} is reached" for j in lanes)]),
+        _each(layout, [*passed, "lane"]),
+        _each(layout, [*passed, "lane", "nothing is borrowed"]),
+        _each(layout, [FIRST_TWO[0], "words 1 and 2 with what is borrowed", "word 3", "lane"]),
+        _each(layout, [*ALL_THREE, "lane"]),
+        _each(layout, [*ALL_THREE, "lane", "nothing is borrowed"]),
+        _each(layout, [ALL_THREE[0], "all words with what is borrowed", "lane"]),
+    ]
+    for at in range(len(layout.stages)):
+        names += _stage(layout, at)
+    return (*names, ("class",))
+
+
+def _stage(layout: Layout, at: int) -> list[Words]:
+    start, count = layout.stages[at]
+    values, found = layout.base**count, [f"digit {c} found so far" for c in range(layout.digits)]
+    boundaries = [lane_boundaries(layout, u, start, count) for u in range(layout.words)]
+    most = max(len(some) for some in boundaries)
+    lacking, reached = [], []
+    for u, lanes in enumerate(boundaries):
+        spare = range(len(lanes), most)
+        rest = ["rest of the word", "lane", *found]
+        lacking += _of(u, [f"what lacks to {v} steps of digit {start}" for v in range(1, values)])
+        lacking += _of(u, [f"what lacks to lane {j}" for j in lanes])
+        lacking += _of(u, [f"spare step {i}, always 0" for i in spare] + rest)
+        reached += _of(u, [f"{v} steps of digit {start} are reached" for v in range(1, values)])
+        reached += _of(u, [f"lane {j} is reached" for j in lanes])
+        reached += _of(u, [f"spare step {i}, always 1" for i in spare] + rest)
+    gates = [f"digit {start + i}, if it is of the lane" for i in range(count)]
+    return [tuple(lacking), tuple(reached), _each(layout, [*gates, "rest of the word", "lane", *found])]
+
+
+def _each(layout: Layout, names: Sequence[str]) -> Words:
+    """The same for every word."""
+    return tuple(name for u in range(layout.words) for name in _of(u, names))
+
+
+def _of(word: int, names: Sequence[str]) -> list[str]:
+    return [f"word {word} / {name}" for name in names]

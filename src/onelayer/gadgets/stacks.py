@@ -1,0 +1,154 @@
+"""The gadgets of a transformer: which layers each of them covers, and what they give together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from onelayer.gadgets.affine import Affine
+from onelayer.gadgets.gadget import Gadget, Words
+from onelayer.gadgets.registry import GADGETS
+from onelayer.network.blocks import apply_stack
+from onelayer.network.layers import apply_layer
+from onelayer.network.weights import Array, Attention, Embedding, Layer, Transformer
+
+STACKS = ("feedforward", "readout")
+
+
+@dataclass(frozen=True)
+class Covered:
+    """Layers ``start`` to ``stop`` of a stack are a gadget of some kind: a hint, until the weights are read."""
+
+    stack: str
+    start: int
+    stop: int
+    kind: str
+
+    def to_json(self) -> list[Any]:
+        return [self.stack, self.start, self.stop, self.kind]
+
+    @staticmethod
+    def from_json(entry: list[Any]) -> Covered:
+        stack, start, stop, kind = entry
+        if stack not in STACKS or type(start) is not int or type(stop) is not int or type(kind) is not str:
+            raise ValueError(f"{entry!r} does not say which layers are a gadget")
+        return Covered(stack, start, stop, kind)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A gadget, and the layers that it was recognised in."""
+
+    covered: Covered
+    gadget: Gadget
+
+    def unit_names(self, layer: int) -> Words:
+        """What the units of a layer, counted from the gadget's first, are called: stack / gadget / unit."""
+        path = f"{self.covered.stack} / {self.covered.kind} / "
+        return tuple(path + name for name in self.gadget.names()[layer])
+
+
+Parts = dict[str, tuple[Part, ...]]
+
+
+def layers_of(gadgets: Sequence[Gadget]) -> tuple[Layer, ...]:
+    return tuple(layer for gadget in gadgets for layer in gadget.dense)
+
+
+def compose(
+    attention: Attention,
+    embedding: Embedding | None = None,
+    feedforward: Sequence[Gadget] = (),
+    readout: Sequence[Gadget] = (),
+    channels: tuple[str, ...] = (),
+) -> tuple[Transformer, tuple[Covered, ...]]:
+    """A transformer whose stacks are made of gadgets, and which of its layers are which of them."""
+    stacks = layers_of(feedforward), layers_of(readout)
+    return Transformer(attention, embedding, *stacks, channels), cover(feedforward, readout)
+
+
+def cover(feedforward: Sequence[Gadget], readout: Sequence[Gadget]) -> tuple[Covered, ...]:
+    covered: list[Covered] = []
+    for stack, gadgets in zip(STACKS, (feedforward, readout), strict=True):
+        start = 0
+        for gadget in gadgets:
+            covered.append(Covered(stack, start, start + len(gadget.dense), gadget.kind))
+            start = covered[-1].stop
+    return tuple(covered)
+
+
+def read_parts(model: Transformer, hints: Sequence[Covered] = ()) -> Parts:
+    """The gadgets of both stacks. A hint that the weights do not bear out is not believed."""
+    return {
+        stack: read_stack(getattr(model, stack), stack, {h.start: h for h in hints if h.stack == stack})
+        for stack in STACKS
+    }
+
+
+def read_stack(
+    layers: tuple[Layer, ...], stack: str = "readout", hints: dict[int, Covered] | None = None
+) -> tuple[Part, ...]:
+    parts: list[Part] = []
+    start = 0
+    while start < len(layers):
+        gadget = _hinted(layers, (hints or {}).get(start)) or _recognise(layers[start:])
+        stop = start + len(gadget.dense)
+        parts.append(Part(Covered(stack, start, stop, gadget.kind), gadget))
+        start = stop
+    return tuple(parts)
+
+
+def _hinted(layers: tuple[Layer, ...], hint: Covered | None) -> Gadget | None:
+    """What the hint says, if that is so. That a layer is an affine map is always so, and says nothing."""
+    if hint is None or hint.kind == Affine.kind or not hint.start < hint.stop <= len(layers):
+        return None
+    known = [kind for kind in GADGETS if kind.kind == hint.kind]
+    return known[0].recognise(layers[hint.start : hint.stop]) if known else None
+
+
+def _recognise(layers: tuple[Layer, ...]) -> Gadget:
+    for kind in GADGETS:
+        for depth in kind.depths_of(layers):
+            found = kind.recognise(layers[:depth]) if depth <= len(layers) else None
+            if found is not None:
+                return found
+    return Affine(layers[0])
+
+
+def find_search(layers: tuple[Layer, ...], parts: Sequence[Part]) -> Callable[[Array], Array] | None:
+    """A search that gives what these layers give, by the searches of their gadgets; None if there are none."""
+    steps: list[Callable[[Array], Array]] = []
+    dense: list[Layer] = []
+
+    def close() -> None:
+        if len(dense) == 1:
+            steps.append(partial(apply_layer, dense[0]))
+        elif dense:
+            steps.append(partial(apply_stack, tuple(dense)))
+        dense.clear()
+
+    for part in parts:
+        if part.gadget.searches:
+            close()
+            first = layers[part.covered.start].weight
+            # The first search makes what later ones use: here, and not in every thread at once.
+            part.gadget.search(np.zeros((1, first[..., 0].size), first.dtype))
+            steps.append(part.gadget.search)
+        else:
+            dense += layers[part.covered.start : part.covered.stop]
+    searching = any(part.gadget.searches for part in parts)
+    close()
+    return partial(_run, steps) if searching else None
+
+
+def _run(steps: list[Callable[[Array], Array]], h: Array) -> Array:
+    z = h.reshape(-1, h.shape[-1])
+    for i, step in enumerate(steps):
+        z = step(z)
+        if i + 1 < len(steps):
+            np.maximum(z, 0, out=z)
+    return z.reshape(*h.shape[:-1], z.shape[-1])
