@@ -16,7 +16,7 @@ import time
 from typing import Any
 
 from onelayer import HypothesisError, Model, approximate
-from onelayer.compile.approximate import PLANS
+from onelayer.compile.construction import CONSTRUCTIONS
 from onelayer.measure.worst_error import largest_error
 
 TARGETS = (
@@ -100,7 +100,7 @@ def skipped(construction: str, components: int) -> bool:
 def table(asked: list[tuple[str, int, int, float]]) -> list[Row]:
     rows = []
     for target, n, d, tolerance in asked:
-        for construction in PLANS:
+        for construction in CONSTRUCTIONS:
             if skipped(construction, n * d):
                 continue
             rows.append(row(target, n, d, tolerance, construction))

@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 
 from onelayer.certificates.functions import bound_of, prove
-from onelayer.compile.approximate import BUILDERS
-from onelayer.compile.cost import Built, Request
+from onelayer.compile.construction import CONSTRUCTIONS, Built, Request
 from onelayer.interfaces import Answers
 from onelayer.ledger import Ledger
 from onelayer.measure.worst_error import largest_error
@@ -62,7 +61,7 @@ class Point:
 def point(target: str, n: int, construction: str, levels: int, asked: int) -> Point:
     found = resolve(target, n=n, d=1)
     start = time.perf_counter()
-    built = BUILDERS[construction](request(found, STEP), levels)
+    built = CONSTRUCTIONS[construction].build(request(found, STEP), levels)
     seconds = time.perf_counter() - start
     measured = largest_error(errors_of(built, found), built.box, asked)[0]
     start = time.perf_counter()

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 import onelayer
 from onelayer.compile import approximate as compiler
-from onelayer.compile.approximate import BUILDERS, PLANS
-from onelayer.compile.cost import Request, enough_levels
+from onelayer.compile.construction import CONSTRUCTIONS, Request, enough_levels
 from onelayer.functions.grid import Grid
 from onelayer.functions.positional import Lattice, at_vertices, construct, interpolate
 from onelayer.interfaces import Answers
@@ -128,9 +127,11 @@ def test_auto_goes_on_when_one_construction_refuses(monkeypatch) -> None:
     def refuse(_: Request) -> None:
         raise onelayer.HypothesisError("quantise", "patience", "none", "Wait.")
 
-    monkeypatch.setitem(compiler.PLANS, "quantise", refuse)
+    monkeypatch.setattr(CONSTRUCTIONS["quantise"], "plan", refuse)
     assert onelayer.approximate("median", n=2, tolerance=0.1).interface.construction == "positional"
-    monkeypatch.setitem(compiler.PLANS, "positional", refuse)
+    for name in ("positional", "continuous"):
+        monkeypatch.setattr(CONSTRUCTIONS[name], "plan", refuse)
+    monkeypatch.setattr(CONSTRUCTIONS["continuous"], "worth_comparing", lambda request, _: refuse(request))
     with pytest.raises(onelayer.HypothesisError, match="patience"):
         onelayer.approximate("median", n=2, tolerance=0.1)
 
@@ -226,7 +227,7 @@ def test_levels_are_searched_from_below() -> None:
 
 
 def test_every_plan_has_its_builder() -> None:
-    assert set(PLANS) == set(BUILDERS)
+    assert list(CONSTRUCTIONS) == ["quantise", "published", "positional", "continuous"]
     request = Request(resolve("mean", n=2, d=1), 0.0, 1.0, 0.2, np.dtype("float32"), 0, lambda _: None)
     for name in ("quantise", "positional"):
-        assert PLANS[name](request).construction == name
+        assert CONSTRUCTIONS[name].plan(request).construction == name

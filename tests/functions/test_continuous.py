@@ -11,7 +11,7 @@ import pytest
 
 import onelayer
 from onelayer.compile import continuous as compiler
-from onelayer.compile.cost import Request
+from onelayer.compile.construction import Request
 from onelayer.errors import HypothesisError
 from onelayer.functions import continuous
 from onelayer.functions.continuous import STATEMENT, Domain

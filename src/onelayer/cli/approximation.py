@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -13,8 +13,8 @@ from onelayer.cli import approximation_table
 from onelayer.cli.console import AsJson, Overwrite, err, out, print_json, progress, say
 from onelayer.cli.exit_codes import ExitCode
 from onelayer.cli.pictures import check_picture
-from onelayer.compile.approximate import Construction
 from onelayer.compile.approximate import approximate as approximate_function
+from onelayer.compile.approximate import construction_names
 from onelayer.compile.refinement import refinements
 from onelayer.export.bundle import check_target
 from onelayer.interfaces import Function
@@ -24,6 +24,10 @@ from onelayer.model import Model
 from onelayer.problems.targets import ZOO
 from onelayer.problems.targets.expression import LANGUAGE
 
+if TYPE_CHECKING:
+    ConstructionName = str
+else:  # what is registered, so that help lists it
+    ConstructionName = Literal[tuple(construction_names())]
 #: Seconds in which finer and coarser models may be built for a picture.
 SECONDS = 20.0
 
@@ -38,7 +42,7 @@ def approximate(
     low: Annotated[float, typer.Option(help="Every component is at least this.")] = 0.0,
     high: Annotated[float, typer.Option(help="Every component is at most this.")] = 1.0,
     construction: Annotated[
-        Construction, typer.Option(help="auto: the fewest parameters among those that reach the tolerance.")
+        ConstructionName, typer.Option(help="auto: the fewest parameters among those that reach the tolerance.")
     ] = "auto",
     out_dir: Annotated[
         Path | None, typer.Option("--out", help="Folder for the model and its certificate.", show_default=False)

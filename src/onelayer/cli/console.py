@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 from rich.console import Console
@@ -18,6 +18,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from onelayer.cli.exit_codes import ExitCode
 from onelayer.errors import OnelayerError, visible
 from onelayer.problems.tables import Table, like_answers
+from onelayer.search.options import mapping_names, readout_names
 from onelayer.search.problem import Mapping, Options, Readout
 
 
@@ -47,8 +48,13 @@ Dtype = Annotated[
     Literal["auto", "float32", "float64"],
     typer.Option(help="Arithmetic in which the model runs; auto: float32 where it holds the data exactly."),
 ]
-MappingOption = Annotated[Mapping, typer.Option(help="How contexts are told apart.")]
-ReadoutOption = Annotated[Readout, typer.Option(help="How answers are read off.")]
+if TYPE_CHECKING:
+    from onelayer.search.problem import Mapping as MappingName
+    from onelayer.search.problem import Readout as ReadoutName
+else:  # what is registered, so that help lists it
+    MappingName, ReadoutName = Literal[tuple(mapping_names())], Literal[tuple(readout_names())]
+MappingOption = Annotated[MappingName, typer.Option(help="How contexts are told apart.")]
+ReadoutOption = Annotated[ReadoutName, typer.Option(help="How answers are read off.")]
 Default = Annotated[
     str | None,
     typer.Option(help="Answer for inputs that are not stored: a class, or a number.", show_default=False),

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from numbers import Integral, Real
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -14,7 +13,7 @@ from numpy.typing import DTypeLike
 from onelayer.certificates.certificate import Certificate
 from onelayer.certificates.functions import bound_of, prove
 from onelayer.compile import continuous, formula, positional, quantise
-from onelayer.compile.cost import Built, Request
+from onelayer.compile.construction import CONSTRUCTIONS, Built, Request
 from onelayer.errors import HypothesisError, OptionError, PrecisionError
 from onelayer.interfaces import Function
 from onelayer.interfaces.plan import Plan
@@ -23,7 +22,8 @@ from onelayer.measure.worst_error import largest_error
 from onelayer.model import Model
 from onelayer.problems.targets import Kind, Target, resolve
 
-Construction = Literal["auto", "formula", "quantise", "published", "continuous", "positional"]
+#: These modules register what "auto" compares.
+OURS = (formula, quantise, positional, continuous)
 #: Finer cells are tried this often when the proved bound misses the tolerance that the plan promised.
 REPAIRS, FINER = 5, 1.15
 #: Numbers in the sequences on which a new model is tried.
@@ -40,7 +40,7 @@ def approximate(
     low: float = 0.0,
     high: float = 1.0,
     tolerance: float,
-    construction: Construction = "auto",
+    construction: str = "auto",
     lipschitz: float | None = None,
     kind: Kind | None = None,
     components: int | None = None,
@@ -69,22 +69,30 @@ def approximate(
     request = _request(target, n, d, low, high, tolerance, lipschitz, kind, components, dtype, seed, say)
     if construction != "auto":
         return _build(request, _choose(request, construction))
-    made, why = _formula(request)
+    made, why = _at_once(request)
     if made is not None:
         return _finished(request, made, [made.plan])
     try:
         return _build(request, _choose(request, construction))
     except HypothesisError as refusal:
-        raise refusal.having_found(f"{refusal.found}; formula: {why}") from refusal
+        raise refusal.having_found(f"{refusal.found}; {why}") from refusal
 
 
-def _formula(request: Request) -> tuple[_Made | None, str]:
-    """The formula compiled line by line, which no other construction proves more of; or why there is no such."""
-    try:
-        made = _repaired(request, formula.plan(request))
-    except HypothesisError as refusal:
-        return None, refusal.found
-    return (made, "") if made.kept else (None, "the tolerance was not proved")
+def _at_once(request: Request) -> tuple[_Made | None, str]:
+    """By a construction that no other is compared with where it is proved; or why there is no such."""
+    why = []
+    for name, kind in CONSTRUCTIONS.items():
+        if not kind.at_once:
+            continue
+        try:
+            made = _repaired(request, kind.plan(request))
+        except HypothesisError as refusal:
+            why.append(f"{name}: {refusal.found}")
+            continue
+        if made.kept:
+            return made, ""
+        why.append(f"{name}: the tolerance was not proved")
+    return None, "; ".join(why)
 
 
 def _request(
@@ -124,32 +132,33 @@ def _request(
 
 def _choose(request: Request, construction: str) -> list[Plan]:
     """What was asked for, or all that were compared; the best first: with a proof, then the fewest parameters."""
-    if construction not in get_args(Construction):
-        known = ", ".join(get_args(Construction))
+    if construction not in construction_names():
+        known = ", ".join(construction_names())
         raise OptionError("approximate", f"a construction among {known}", f"{construction!r}", "Choose one.")
     request.say("planning: how fine the cells must be")
-    compared = _compare(request) if construction == "auto" else [PLANS[construction](request)]
+    compared = _compare(request) if construction == "auto" else [CONSTRUCTIONS[construction].plan(request)]
     if not any(plan.reachable for plan in compared):
         raise _out_of_reach(request, compared)
     return sorted(compared, key=lambda plan: (not plan.reachable, not plan.provable, plan.parameters))
 
 
+def construction_names() -> list[str]:
+    return ["auto", *CONSTRUCTIONS]
+
+
 def _compare(request: Request) -> list[Plan]:
-    """Every construction that this target admits. A fit costs more than a look at cells, so it comes last and ends
-    where it would be the larger model."""
-    plans, refusals = [], []
-    for name in AUTOMATIC:
+    """Every construction that this target admits."""
+    plans: list[Plan] = []
+    refusals = []
+    for kind in CONSTRUCTIONS.values():
         try:
-            plans.append(PLANS[name](request))
+            found = kind.worth_comparing(request, plans) if kind.automatic else None
         except HypothesisError as refusal:
             refusals.append(refusal)
+        else:
+            plans += [] if found is None else [found]
     if not plans:
         raise refusals[0]
-    least = min((plan.parameters for plan in plans if plan.reachable and plan.provable), default=np.inf)
-    if continuous.worth_a_try(request.target, least):
-        fit = continuous.plan(request, least)
-        if fit.reachable or np.isinf(least):  # one that stopped at that size says nothing of what it would reach
-            plans.append(fit)
     return plans
 
 
@@ -238,7 +247,7 @@ def _repaired(request: Request, plan: Plan) -> _Made:
     """Build, prove, and refine where the plan was too hopeful."""
     for _ in range(REPAIRS):
         request.say(f"building {plan}")
-        built = BUILDERS[plan.construction](request, plan.levels)
+        built = CONSTRUCTIONS[plan.construction].build(request, plan.levels)
         request.say("asking the checker")
         certificate = prove(built.transformer, built.tensors, built.entries, request.tolerance, lambda *_: None)
         bound = np.inf if certificate is None else bound_of(certificate, request.dtype.name)
@@ -270,21 +279,3 @@ def _budget(built: Built, certificate: Certificate | None, bound: float) -> tupl
     last = Constant("floating_point", rounding, meaning)
     known = sum(Ledger((*built.budget, last)).number(line.name) for line in (*built.budget, last))
     return (Constant(built.source, max(bound - known, 0.0), built.meaning), *built.budget, last)
-
-
-PLANS: dict[str, Callable[[Request], Plan]] = {
-    "formula": formula.plan,
-    "quantise": quantise.plan,
-    "published": partial(quantise.plan, distinct=True),
-    "positional": positional.plan,
-    "continuous": continuous.plan,
-}
-BUILDERS: dict[str, Callable[[Request, int], Built]] = {
-    "formula": formula.build,
-    "quantise": quantise.build,
-    "published": partial(quantise.build, distinct=True),
-    "positional": positional.build,
-    "continuous": continuous.build,
-}
-#: Compared by "auto"; "continuous" too, where it can be proved within seconds.
-AUTOMATIC = ("quantise", "positional")

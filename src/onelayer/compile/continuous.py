@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onelayer.certificates.functions import as_entry
-from onelayer.compile.cost import Built, Request, extrapolated
+from onelayer.compile.construction import Built, Construction, Request, construction, extrapolated
 from onelayer.errors import HypothesisError
 from onelayer.functions import continuous
 from onelayer.functions.continuous import Continuous, Domain, Fit
@@ -125,3 +126,26 @@ def _needs_symmetry(request: Request) -> None:
             f"{request.target.name!r} depends on their order",
             'Use construction="positional" or "quantise".',
         )
+
+
+@construction
+class ByFit(Construction):
+    name, order, automatic = "continuous", 4, True
+
+    @classmethod
+    def plan(cls, request: Request) -> Plan:
+        return plan(request)
+
+    @classmethod
+    def worth_comparing(cls, request: Request, others: Sequence[Plan]) -> Plan | None:
+        """A fit costs more than a look at cells: it ends where it would be the larger model."""
+        least = min((other.parameters for other in others if other.reachable and other.provable), default=np.inf)
+        if not worth_a_try(request.target, least):
+            return None
+        found = plan(request, least)
+        # One that stopped at that size says nothing of what it would reach.
+        return found if found.reachable or np.isinf(least) else None
+
+    @classmethod
+    def build(cls, request: Request, levels: int) -> Built:
+        return build(request, levels)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from onelayer.compile.cost import Built, Request
+from onelayer.compile.construction import Built, Construction, Request, construction
 from onelayer.errors import HypothesisError
 from onelayer.functions.formula import Compiled, Compiler
 from onelayer.interfaces.plan import Plan
@@ -81,3 +81,16 @@ def _compiled(request: Request, levels: int) -> Compiled:
         raise HypothesisError("formula", needs, found, "Use another construction.")
     compiler = Compiler(target.pooled, [(request.low, request.high)] * target.d, target.n)
     return compiler.write(request.tolerance * SHARE * LESS ** (levels - 1), request.dtype)
+
+
+@construction
+class LineByLine(Construction):
+    name, order, at_once = "formula", 0, True
+
+    @classmethod
+    def plan(cls, request: Request) -> Plan:
+        return plan(request)
+
+    @classmethod
+    def build(cls, request: Request, levels: int) -> Built:
+        return build(request, levels)

@@ -26,9 +26,9 @@ from onelayer.ledger import Constant, Ledger
 from onelayer.measure.recall import recall_answers
 from onelayer.model import Model
 from onelayer.problems.scopes import Scope, at_answers
-from onelayer.readouts import triangular
+from onelayer.readouts.method import READOUTS
 from onelayer.search.problem import NO_DEFAULT, Mapping, Options, Problem, Readout, read_problem
-from onelayer.search.routes import Found, Step, in_a_dtype_that_does, is_per_sequence, search
+from onelayer.search.routes import Found, Step, in_a_dtype_that_does, search
 from onelayer.statements import CATALOGUE
 
 STATEMENT = CATALOGUE["memorize"]
@@ -122,15 +122,11 @@ def assemble(problem: Problem, found: Found) -> Model:
     """Layers, ledger and interface into a model."""
     context_map, fitted = found.context_map, found.fit.readout
     assert fitted is not None
-    readout = fitted.gadgets
-    if problem.readout == "triangular":
-        rows = problem.rows(is_per_sequence(problem, found.route))
-        readout = (triangular.on_a_line(context_map.coordinates, rows, context_map.exact_radius, problem.dtype),)
     transformer, gadgets = compose(
         context_map.attention,
         context_map.embedding,
         context_map.feedforward,
-        (Affine(context_map.bottleneck), *readout),
+        (Affine(context_map.bottleneck), *fitted.gadgets),
         context_map.channels,
     )
     stored = _stored_bits(problem, found.fit.distinct)
@@ -141,8 +137,8 @@ def assemble(problem: Problem, found: Found) -> Model:
         stored_bits=stored,
     )
     model, extra = Model(transformer, interface, Ledger(()), gadgets=gadgets), []
-    if problem.readout == "triangular":
-        error = _triangular_error(problem, model)
+    if READOUTS[fitted.kind].interpolates:
+        error = _measured_error(problem, model, fitted.kind)
         model = replace(model, interface=replace(interface, error_upper=error))
         extra = [Constant("readout_error", error, "largest |output - answer| over the data, measured")]
     built = replace(model, ledger=Ledger((*_ledger(problem, found, model), *extra)))
@@ -151,7 +147,7 @@ def assemble(problem: Problem, found: Found) -> Model:
     return built
 
 
-def _triangular_error(problem: Problem, model: Model) -> float:
+def _measured_error(problem: Problem, model: Model, readout: str) -> float:
     """This readout amplifies rounding, so what it really returns is measured on all the data, and judged."""
     outputs = model.outputs(problem.sequences, path="dense")
     flat = at_answers(outputs, "token", problem.sequences.lengths)
@@ -159,7 +155,7 @@ def _triangular_error(problem: Problem, model: Model) -> float:
     error = float(np.abs(flat - rows).max())
     if problem.answers.form.classes is not None and error >= 0.5:
         raise PrecisionError(
-            "triangular",
+            readout if readout in CATALOGUE else "memorize",
             f"gaps between contexts that are wide enough for sums of large weights in {problem.dtype}",
             f"an answer comes back wrong by {error:.3g}",
             'Use readout="plateaus", which is exact, or dtype="float64".',
@@ -170,8 +166,8 @@ def _triangular_error(problem: Problem, model: Model) -> float:
 def _ledger(problem: Problem, found: Found, model: Model) -> list[Constant]:
     f, c = found.fit, found.context_map
     assert f.readout is not None
-    interpolates = problem.readout == "triangular"
-    kind = "triangular" if interpolates else f.readout.kind
+    kind = f.readout.kind
+    interpolates = READOUTS[kind].interpolates
     at_least = "at the nearest just" if c.coordinates.shape[1] == 1 else "at least"
     why = "asked for" if problem.readout == kind else f.readout.compared
     rows = problem.answers.rows

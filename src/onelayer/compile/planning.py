@@ -11,8 +11,8 @@ import numpy as np
 from onelayer.compile.memorize import assemble
 from onelayer.errors import HypothesisError
 from onelayer.gadgets.stacks import layers_of
-from onelayer.readouts import triangular
-from onelayer.search.problem import Options, Problem, Readout, read_problem
+from onelayer.readouts.method import READOUTS
+from onelayer.search.problem import Options, Problem, read_problem
 from onelayer.search.routes import Found, Step, in_a_dtype_that_does, search
 
 
@@ -60,7 +60,7 @@ def plan(X: Any, Y: Any, *, on_step: Step | None = None, **options: Unpack[Optio
         problem, found = in_a_dtype_that_does(read_problem(X, Y, options), lambda problem: _found(problem, on_step))
     except HypothesisError as error:
         return Plan(False, str(error), seconds=time.perf_counter() - start)
-    parameters = count_parameters(found, problem.answers.form.width, problem.readout)
+    parameters = count_parameters(found)
     span = float(np.ptp(found.context_map.coordinates, axis=0).max())
     unit_radius = found.context_map.radius / (float(np.finfo(problem.dtype).eps) / 2)
     return Plan(
@@ -85,12 +85,12 @@ def plan(X: Any, Y: Any, *, on_step: Step | None = None, **options: Unpack[Optio
 def _found(problem: Problem, on_step: Step | None) -> tuple[Problem, Found]:
     """What `memorize` finds in this dtype. If an interpolating readout is exact enough shows when it is built."""
     problem, found = search(replace(problem, dtype_is_free=False), on_step)
-    if problem.readout == "triangular":
+    if found.fit.readout is not None and READOUTS[found.fit.readout.kind].interpolates:
         assemble(problem, found)
     return problem, found
 
 
-def count_parameters(found: Found, components: int, readout: Readout) -> int:
+def count_parameters(found: Found) -> int:
     """Every number of the model, without building it."""
     c, fitted = found.context_map, found.fit.readout
     assert fitted is not None
@@ -100,6 +100,4 @@ def count_parameters(found: Found, components: int, readout: Readout) -> int:
     if c.embedding is not None:
         arrays += [c.embedding.lift, c.embedding.table, c.embedding.bias, c.embedding.positions]
     before = sum(array.size for array in arrays if array is not None)
-    if readout == "triangular":
-        return before + triangular.parameters(found.fit.distinct, components)
     return before + fitted.parameters

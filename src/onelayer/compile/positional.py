@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.compile.cost import Built, Request, at_most_float, enough_levels, extrapolated
+from onelayer.compile.construction import (
+    Built,
+    Construction,
+    Request,
+    at_most_float,
+    construction,
+    enough_levels,
+    extrapolated,
+)
 from onelayer.functions import positional
 from onelayer.functions.positional import Lattice, at_vertices, interpolate
 from onelayer.interfaces.plan import Plan
@@ -119,3 +127,16 @@ def predicted_error(request: Request, levels: int) -> float:
     double = np.dtype(np.float64)
     box = Box(lattice.n, lattice.d, lattice.low, lattice.high, double, np.empty(0))
     return MORE * largest_error(error, box, SAMPLES, request.seed)[0]
+
+
+@construction
+class Positional(Construction):
+    name, order, automatic = "positional", 3, True
+
+    @classmethod
+    def plan(cls, request: Request) -> Plan:
+        return plan(request)
+
+    @classmethod
+    def build(cls, request: Request, levels: int) -> Built:
+        return build(request, levels)

@@ -8,7 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onelayer.certificates.functions import as_entry
-from onelayer.compile.cost import Built, Request, at_most_float, enough_levels, extrapolated
+from onelayer.compile.construction import (
+    Built,
+    Construction,
+    Request,
+    at_most_float,
+    construction,
+    enough_levels,
+    extrapolated,
+)
 from onelayer.functions import quantise
 from onelayer.functions.grid import Grid
 from onelayer.interfaces.plan import Plan
@@ -147,3 +155,31 @@ def some_sequences(grid: Grid, most: int, seed: int) -> Array:
     near = cells[: most // 2]
     near[:, 1:] = np.clip(near[:, :1] + rng.integers(-2, 3, near[:, 1:].shape), 0, grid.levels - 1)
     return np.asarray(np.ravel_multi_index(tuple(np.moveaxis(cells, 2, 0)), (grid.levels,) * grid.d))
+
+
+@construction
+class Quantise(Construction):
+    name, order, automatic = "quantise", 1, True
+
+    @classmethod
+    def plan(cls, request: Request) -> Plan:
+        return plan(request)
+
+    @classmethod
+    def build(cls, request: Request, levels: int) -> Built:
+        return build(request, levels)
+
+
+@construction
+class Published(Construction):
+    """Sequences with two tokens in one cell are left out, as the paper does."""
+
+    name, order = "published", 2
+
+    @classmethod
+    def plan(cls, request: Request) -> Plan:
+        return plan(request, distinct=True)
+
+    @classmethod
+    def build(cls, request: Request, levels: int) -> Built:
+        return build(request, levels, distinct=True)

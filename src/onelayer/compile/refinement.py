@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from onelayer.compile.approximate import _build, _choose
-from onelayer.compile.cost import Request
+from onelayer.compile.construction import Request
 from onelayer.errors import HypothesisError
 from onelayer.interfaces import Function
 from onelayer.measure.function_pictures import size

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onelayer.contexts.head import ContextMap, coordinate_radius_upper
+from onelayer.contexts.mapping import ContextMapping, Wanted, mapping
 from onelayer.contexts.stream import RealStream, Stream
 from onelayer.errors import HypothesisError, PrecisionError
 from onelayer.gadgets.affine import Affine
@@ -153,3 +154,18 @@ def _token_map(
 def _mask(sequences: Sequences) -> Array:
     valid = sequences.valid()
     return np.ones((sequences.N, sequences.n), bool) if valid is None else valid
+
+
+@mapping
+class Averages(ContextMapping):
+    name, order, shares, redraws = "averages", 4, True, False
+
+    @classmethod
+    def construct(cls, wanted: Wanted) -> ContextMap:
+        return construct(
+            wanted.sequences, wanted.stream, wanted.rank, wanted.seed, wanted.attempt, wanted.per_sequence
+        )
+
+    @classmethod
+    def attempts(cls, sequences: Sequences, answers: int, dtype: np.dtype[Any]) -> tuple[int, int]:  # noqa: ARG003
+        return 1, attempts(dtype)  # each has longer codes: the first that separates is the best

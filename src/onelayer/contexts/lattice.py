@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from onelayer.contexts.hashed import draw_hashes, hashed_coordinates, raw_values, room, sum_radius
 from onelayer.contexts.head import ContextMap
+from onelayer.contexts.mapping import ContextMapping, Wanted, mapping
 from onelayer.contexts.number_line import FEWEST_VALUES, number_line
 from onelayer.contexts.raw_codes import Raw, numbers_words, reals, words
 from onelayer.contexts.stream import RealStream, Stream, TokenStream
@@ -49,6 +50,7 @@ FEWEST_JOINT_BITS = 8
 #: Hashes that are not 0 are so rare with less room that contexts meet.
 LEAST_ROOM = 0.05
 ATTEMPTS = 6
+LARGE_TABLE = 1 << 18
 #: A wide own weight is at most c n (n + 12) over this: rounding it adds about half to the error of the average.
 OWN_SHARE = 18.0
 
@@ -266,3 +268,17 @@ def _widened(last: Gadget) -> Affine:
     layer = last.layer
     weight, bias = np.pad(layer.weight, ((0, 0), (0, layer.width))), np.pad(layer.bias, (0, layer.width))
     return Affine(Linear(weight, bias))
+
+
+@mapping
+class Lattice(ContextMapping):
+    name, order, shares, on_lattice, redraws = "lattice", 3, True, True, False
+
+    @classmethod
+    def construct(cls, wanted: Wanted) -> ContextMap:
+        drawn = (wanted.sequences, wanted.stream, wanted.rank, wanted.seed, wanted.attempt)
+        return construct(*drawn, wanted.per_sequence, wide=wanted.tabular)
+
+    @classmethod
+    def attempts(cls, sequences: Sequences, answers: int, dtype: np.dtype[Any]) -> tuple[int, int]:  # noqa: ARG003
+        return 1, ATTEMPTS if answers <= LARGE_TABLE else 2  # what is too dense once is too dense again

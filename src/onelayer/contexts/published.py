@@ -17,6 +17,7 @@ import numpy as np
 
 from onelayer.contexts import projection
 from onelayer.contexts.boltzmann import lemma_1_level_gap
+from onelayer.contexts.head import ContextMap
 from onelayer.contexts.literal import (
     MAX_BITS,
     Arb,
@@ -28,8 +29,10 @@ from onelayer.contexts.literal import (
     strict,
 )
 from onelayer.contexts.literal import hypotheses as token_hypotheses
+from onelayer.contexts.mapping import ContextMapping, Wanted, mapping
 from onelayer.errors import HypothesisError
 from onelayer.problems.separation import Separation, distinct
+from onelayer.problems.sequences import Sequences
 from onelayer.statements import CATALOGUE
 
 STATEMENT = CATALOGUE["theorem_2"]
@@ -138,4 +141,30 @@ def _promise(flint: Any, s: Separation) -> Promise:
         lam=eps / (4 * r_max),
         r=r_max + eps / 4,
         delta=2 * log_n**2 * eps**2 * r_min / (r_max**2 * scale) * (-scale * r_max**2 / (4 * eps * r_min)).exp(),
+    )
+
+
+@mapping
+class Published(ContextMapping):
+    """Its constants cannot be weights: asking for it tells what they are on this data."""
+
+    name, order, only_rank = "published", 6, 1
+
+    @classmethod
+    def construct(cls, wanted: Wanted) -> ContextMap:
+        raise _beyond_floats(wanted.sequences, wanted.stream.dtype)
+
+    @classmethod
+    def refuse(cls, sequences: Sequences, dtype: np.dtype[Any]) -> None:
+        raise _beyond_floats(sequences, dtype)
+
+
+def _beyond_floats(s: Sequences, dtype: np.dtype[Any]) -> HypothesisError:
+    """The published constants on this data, and why they cannot be weights."""
+    separation = hypotheses(s.tokens if s.is_real else s.tokens[:, :, None] + 1.0, s.lengths)
+    return HypothesisError(
+        "theorem_2",
+        f"{bits_needed(separation):,} bits of precision on this data",
+        f"{dtype} has {np.finfo(dtype).nmant + 1}, and the promised gap is 10^{log10_delta(separation):,.0f}",
+        'Run `onelayer theorem` to see it in ball arithmetic, or use mapping="temperature".',
     )

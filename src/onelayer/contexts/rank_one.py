@@ -31,6 +31,7 @@ from onelayer.contexts.literal import (
     strict,
 )
 from onelayer.contexts.literal import hypotheses as token_hypotheses
+from onelayer.contexts.mapping import ContextMapping, Wanted, mapping
 from onelayer.contexts.stream import RealStream, Stream
 from onelayer.errors import HypothesisError
 from onelayer.ledger import Constant
@@ -193,3 +194,12 @@ def _recipe(
     """beta, lambda and the exponent beta M D, for floats and for balls."""
     beta = LEMMA_B_GAP / (g * m)
     return beta, (eps / eps if spare_channel else eps / (4 * M)), beta * M * D
+
+
+@mapping
+class RankOne(ContextMapping):
+    name, order, only_rank = "rank_one", 5, 1
+
+    @classmethod
+    def construct(cls, wanted: Wanted) -> ContextMap:
+        return context_map(wanted.sequences, wanted.stream, wanted.seed, wanted.attempt)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from onelayer.contexts.head import ContextMap, build_head
+from onelayer.contexts.mapping import ContextMapping, Wanted, mapping
 from onelayer.contexts.stream import Stream
 from onelayer.contexts.temperature import TEMPERATURES
 from onelayer.problems.sequences import Sequences
@@ -29,3 +30,14 @@ def construct(
     spread, size = float(np.std(draw.keys)), float(np.abs(draw.keys).max())
     beta = TEMPERATURES[attempt // 2 % len(TEMPERATURES)] / (spread if spread > 2.0**-40 * size else size or 1.0)
     return build_head(draw, sequences, beta, shared=True, per_sequence=per_sequence)
+
+
+@mapping
+class SharedQuery(ContextMapping):
+    name, order, shares = "shared_query", 2, True
+
+    @classmethod
+    def construct(cls, wanted: Wanted) -> ContextMap:
+        return construct(
+            wanted.sequences, wanted.stream, wanted.rank, wanted.seed, wanted.attempt, wanted.per_sequence
+        )

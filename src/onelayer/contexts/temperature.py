@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from onelayer.contexts.head import ContextMap, build_head
+from onelayer.contexts.mapping import ContextMapping, Wanted, mapping
 from onelayer.contexts.stream import Stream
 from onelayer.problems.sequences import Sequences
 from onelayer.statements import CATALOGUE
@@ -30,3 +31,12 @@ def construct(sequences: Sequences, stream: Stream, rank: int, seed: int, attemp
     mean_square = float(np.vdot(draw.keys, draw.keys)) / draw.keys.size
     beta = TEMPERATURES[attempt // 2 % len(TEMPERATURES)] / (mean_square if mean_square > 0 else 1.0)
     return build_head(draw, sequences, beta, shared=False, per_sequence=False)
+
+
+@mapping
+class Temperature(ContextMapping):
+    name, order = "temperature", 1
+
+    @classmethod
+    def construct(cls, wanted: Wanted) -> ContextMap:
+        return construct(wanted.sequences, wanted.stream, wanted.rank, wanted.seed, wanted.attempt)

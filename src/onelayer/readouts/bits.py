@@ -28,6 +28,7 @@ from onelayer.errors import HypothesisError, PrecisionError
 from onelayer.gadgets.plateaus import Plateaus
 from onelayer.gadgets.words import WordReader, carry_bits, in_halves, word_program
 from onelayer.readouts import plateaus
+from onelayer.readouts.method import ReadoutMethod, Task, readout
 from onelayer.readouts.readout import Readout
 from onelayer.statements import CATALOGUE
 
@@ -224,3 +225,12 @@ def _find_words(
     passed[0, 1::2] = 1.0
     find = replace(gadget, carried=np.array([[1 / layout.unit]], dtype), passed=passed)
     return find, float(min(guard.min(initial=np.inf), found.guard))
+
+
+@readout
+class InBits(ReadoutMethod):
+    name, order, only_classes = "bits", 6, True
+
+    @classmethod
+    def on_line(cls, t: Array, answers: Array, task: Task) -> Readout:
+        return construct(t, answers, task.radius, task.dtype)

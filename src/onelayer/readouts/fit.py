@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 
 from onelayer.network.blocks import over_threads
 from onelayer.problems.blocks import blocks
-from onelayer.readouts import bits, packed, retrieval, table
-from onelayer.readouts.plateaus import in_boxes, on_a_line
+from onelayer.readouts import bits, packed, plateaus, retrieval, table, triangular
+from onelayer.readouts.method import READOUTS, Task, names_of
 from onelayer.readouts.readout import Readout
 
 Array = NDArray[Any]
 
+#: These modules register what "auto" compares.
+OURS = (plateaus, table, retrieval, packed, bits, triangular)
 #: A plateau reaches at least three eighths of the gap beyond its ids, so a gap of 8/3 radii is enough.
 GAP_IN_RADII = 2.8
 #: In boxes an id moves by a radius, a merged twin lies two radii off, and the plateau must hold both.
@@ -24,20 +26,6 @@ BOX_IN_RADII = 3.0
 CROWD = 64
 #: Coordinates are hashed so many bytes at a time, which stay in cache.
 HASHED_BYTES = 1 << 19
-
-
-@dataclass(frozen=True)
-class Task:
-    """Answers [T, q] to be read off coordinates that the model computes up to ``radius``; ours are up to
-    ``exact_radius`` off the real numbers they stand for."""
-
-    rows: Array
-    dtype: np.dtype[Any]
-    radius: float
-    exact_radius: float
-    wish: str  # a readout, or "auto"
-    default: Array | None  # [q] what an unknown input gets
-    seed: int
 
 
 @dataclass(frozen=True)
@@ -83,21 +71,9 @@ def _fit_line(coordinates: Array, task: Task) -> Fit:
 
 def _on_line(t: Array, answers: Array, task: Task) -> Readout | None:
     """The readout that was asked for, on sorted coordinates."""
-    if task.wish == "bits":
-        return replace(bits.construct(t, answers, task.radius, task.dtype), kind="bits")
-    if task.wish == "table" or task.default is not None:
-        apart = np.diff(t) > GAP_IN_RADII * task.radius
-        starts = np.flatnonzero(np.concatenate([[True], apart]))  # ids too close to be told apart share a key
-        low, high = t[starts], t[np.append(starts[1:], len(t)) - 1]
-        spread = float((high - low).max()) / 2
-        keys = ((low + high) / 2)[:, None]
-        made = table.construct(keys, answers[starts], task.dtype, task.radius, task.default, spread)
-        if made is not None:
-            why = "it knows what is stored, as a default needs"
-            return replace(made, kind="table", compared=why)
-        return None
-    why = "rank 1 is read off by plateaus"
-    return replace(on_a_line(t, answers, task.dtype), kind="plateaus", compared=why)
+    name = task.wish if task.wish != "auto" else "plateaus" if task.default is None else "table"
+    made = READOUTS[name].on_line(t, answers, task)
+    return None if made is None else replace(made, kind=name, compared=READOUTS[name].why)
 
 
 def _fit_lattice(coordinates: Array, task: Task) -> Fit:
@@ -111,11 +87,7 @@ def _fit_lattice(coordinates: Array, task: Task) -> Fit:
     readout = None
     kinds, compared = _lattice_kinds(keys, values, task)
     for kind in kinds:
-        if kind != "table":
-            module = packed if kind == "packed" else retrieval
-            made = module.construct(keys, values, task.dtype, task.radius, task.seed)
-        else:
-            made = table.construct(keys, values, task.dtype, task.radius, task.default)
+        made = READOUTS[kind].on_lattice(keys, values, task)
         if made is not None:
             readout = replace(made, kind=kind, compared=compared)
             break
@@ -126,14 +98,15 @@ def _fit_lattice(coordinates: Array, task: Task) -> Fit:
 
 
 def _lattice_kinds(keys: Array, values: Array, task: Task) -> tuple[list[str], str]:
-    """The readout asked for, or all with the one expected to be smaller first; and what was compared."""
-    if task.wish in ("table", "retrieval", "packed"):
+    """The readout asked for, or all with the one expected to be smallest first; and what was compared."""
+    if task.wish != "auto":
         return [task.wish], "asked for"
-    if task.default is not None or keys.shape[1] < retrieval.COORDINATES:
-        return ["table"], "it knows what is stored, as a default needs"
-    sizes = {"retrieval": retrieval.expected_parameters(values), "table": table.expected_parameters(keys, values)}
-    if keys.shape[1] >= packed.COORDINATES:
-        sizes["packed"] = packed.expected_parameters(keys, values)
+    able = [name for name in names_of("on_lattice") if keys.shape[1] >= READOUTS[name].least_coordinates]
+    if task.default is not None:
+        able = [name for name in able if READOUTS[name].knows_stored]
+    if len(able) == 1:
+        return able, READOUTS[able[0]].why
+    sizes = {name: READOUTS[name].expected_parameters(keys, values) for name in able}
     compared = ", ".join(f"{kind} about {size:,.0f}" for kind, size in sizes.items())
     return sorted(sizes, key=lambda kind: sizes[kind]), f"the smaller by parameters expected: {compared}"
 
@@ -212,10 +185,13 @@ def _fit_boxes(coordinates: Array, task: Task) -> Fit:
         return Fit(None, int(keep.sum()), gap, gap, min(gap / needed, 0.999), gap, closest)
     # Half of what fits: as much room to the other boxes as inside one's own, for inputs that are a little off.
     wider = max(half_width, _widen(T[keep], half_width, radius) / 2)
-    boxes = in_boxes(T[keep], answers[keep], wider, task.dtype)
+    name = "boxes" if task.wish == "auto" else task.wish
+    boxes = READOUTS[name].in_boxes(T[keep], answers[keep], wider, task)
+    if boxes is None:
+        return Fit(None, int(keep.sum()), 0.0, 0.0, 0.0)
     twin_distance = float(distance[dropping].max(initial=0.0)) + 16 * exact_radius
     gap = 2 * wider + 4 * radius
-    readout = replace(boxes, kind="boxes", compared=f"rank {T.shape[1]} is read off by boxes")
+    readout = replace(boxes, kind=name, compared=READOUTS[name].why)
     return Fit(readout, int(keep.sum()), gap, gap, (boxes.guard - twin_distance) / radius)
 
 

@@ -21,6 +21,7 @@ from onelayer.gadgets.line import trapezoids
 from onelayer.gadgets.packed import TABLES, Packed
 from onelayer.network.blocks import over_threads
 from onelayer.readouts.cells import Cells, cut
+from onelayer.readouts.method import ReadoutMethod, Task, readout
 from onelayer.readouts.peeling import Round, peel
 from onelayer.readouts.plateaus import on_a_line
 from onelayer.readouts.readout import Readout
@@ -219,3 +220,16 @@ def _distinct(z: Array) -> int:
     if int(steps.max()) < 1 << 24 and np.array_equal(steps + low, z):
         return int(np.count_nonzero(np.bincount(steps)))
     return len(np.unique(z))
+
+
+@readout
+class InPackedCells(ReadoutMethod):
+    name, order, least_coordinates = "packed", 5, COORDINATES
+
+    @classmethod
+    def on_lattice(cls, keys: Array, values: Array, task: Task) -> Readout | None:
+        return construct(keys, values, task.dtype, task.radius, task.seed)
+
+    @classmethod
+    def expected_parameters(cls, keys: Array, values: Array) -> float:
+        return expected_parameters(keys, values)

@@ -17,6 +17,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from onelayer.gadgets.line import trapezoids
 from onelayer.gadgets.plateaus import Plateaus
+from onelayer.readouts.method import ReadoutMethod, Task, readout
 from onelayer.readouts.readout import Readout
 from onelayer.statements import CATALOGUE
 
@@ -52,3 +53,21 @@ def parameters(K: int, coordinates: int, q: int) -> int:
     """How many numbers the layers of K plateaus hold."""
     units = 2 * coordinates * K
     return coordinates * units + units + units + K + q * K + q
+
+
+@readout
+class OnPlateaus(ReadoutMethod):
+    name, order, why = "plateaus", 1, "rank 1 is read off by plateaus"
+
+    @classmethod
+    def on_line(cls, t: Array, answers: Array, task: Task) -> Readout:
+        return on_a_line(t, answers, task.dtype)
+
+
+@readout
+class InBoxes(ReadoutMethod):
+    name, order, why = "boxes", 2, "several reals are read off by boxes"
+
+    @classmethod
+    def in_boxes(cls, T: Array, answers: Array, half_width: float, task: Task) -> Readout:
+        return in_boxes(T, answers, half_width, task.dtype)

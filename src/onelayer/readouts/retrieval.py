@@ -22,6 +22,7 @@ from onelayer.gadgets.gadget import Gadget
 from onelayer.gadgets.retrieval import TABLES, Retrieval
 from onelayer.network.blocks import over_threads
 from onelayer.readouts.cells import Cells, cut
+from onelayer.readouts.method import ReadoutMethod, Task, readout
 from onelayer.readouts.peeling import solve
 from onelayer.readouts.plateaus import on_a_line
 from onelayer.readouts.readout import Readout
@@ -126,3 +127,16 @@ def _build(
     if classes is not None:
         gadgets += on_a_line(np.arange(len(classes), dtype=np.float64), classes, dtype).gadgets
     return Readout(tuple(gadgets), tables.total, min(guards))
+
+
+@readout
+class ByRetrieval(ReadoutMethod):
+    name, order, least_coordinates = "retrieval", 4, COORDINATES
+
+    @classmethod
+    def on_lattice(cls, keys: Array, values: Array, task: Task) -> Readout | None:
+        return construct(keys, values, task.dtype, task.radius, task.seed)
+
+    @classmethod
+    def expected_parameters(cls, keys: Array, values: Array) -> float:  # noqa: ARG003
+        return expected_parameters(values)

@@ -25,8 +25,9 @@ from onelayer.gadgets.gadget import Gadget
 from onelayer.gadgets.table import Table
 from onelayer.readouts.cells import Cells
 from onelayer.readouts.false_hits import Stored
+from onelayer.readouts.method import ReadoutMethod, Task, readout
 from onelayer.readouts.readout import Readout
-from onelayer.readouts.rows import Rows, divide
+from onelayer.readouts.rows import GAP_IN_RADII, Rows, divide
 from onelayer.statements import CATALOGUE
 
 STATEMENT = CATALOGUE["table"]
@@ -171,3 +172,24 @@ def _selection(rows: Rows, keys: Array, dtype: np.dtype[Any]) -> tuple[tuple[Gad
     wall = float(np.exp2(np.ceil(np.log2(keys.max() + 1.0))))
     reach = 1 + len(used)
     return (Choice(c, runs, tuple(used.tolist()), chosen, wall),), reach, tuple(range(1, reach))
+
+
+@readout
+class InTable(ReadoutMethod):
+    name, order, knows_stored = "table", 3, True
+    why = "it knows what is stored, as a default needs"
+
+    @classmethod
+    def on_line(cls, t: Array, answers: Array, task: Task) -> Readout | None:
+        starts = np.flatnonzero(np.concatenate([[True], np.diff(t) > GAP_IN_RADII * task.radius]))
+        low, high = t[starts], t[np.append(starts[1:], len(t)) - 1]  # ids too close to be told apart share a key
+        keys, spread = ((low + high) / 2)[:, None], float((high - low).max()) / 2
+        return construct(keys, answers[starts], task.dtype, task.radius, task.default, spread)
+
+    @classmethod
+    def on_lattice(cls, keys: Array, values: Array, task: Task) -> Readout | None:
+        return construct(keys, values, task.dtype, task.radius, task.default)
+
+    @classmethod
+    def expected_parameters(cls, keys: Array, values: Array) -> float:
+        return expected_parameters(keys, values)

@@ -9,6 +9,7 @@ Differs    the breakpoints are shared by the q components, so q components cost 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,9 @@ from numpy.typing import DTypeLike, NDArray
 
 from onelayer.errors import HypothesisError
 from onelayer.gadgets.ridges import Ridges
+from onelayer.readouts import plateaus
+from onelayer.readouts.method import ReadoutMethod, Task, readout
+from onelayer.readouts.readout import Readout
 from onelayer.statements import CATALOGUE
 
 STATEMENT = CATALOGUE["triangular"]
@@ -34,15 +38,8 @@ def interpolate(t: Array, rows: Array, dtype: DTypeLike) -> Ridges:
     return Ridges(ones, (-breaks).astype(dtype), weights.astype(dtype), np.zeros(rows.shape[1], dtype))
 
 
-def parameters(M: int, q: int) -> int:
-    """How many numbers the layers for M distinct contexts hold."""
-    return 2 * M + q * M + q
-
-
-def on_a_line(coordinates: Array, rows: Array, radius: float, dtype: DTypeLike) -> Ridges:
-    """Coordinates [T, 1] of samples, met more than once or not, and answers [T, q] into layers."""
-    order = np.argsort(coordinates[:, 0])
-    t, answers = coordinates[order, 0], rows[order]
+def on_a_line(t: Array, answers: Array, radius: float, dtype: DTypeLike) -> Ridges:
+    """Sorted coordinates [T] of samples, met more than once or not, and answers [T, q]."""
     first = np.concatenate([[True], np.diff(t) > 2 * radius])
     if first.sum() > MOST_UNITS:
         raise HypothesisError(
@@ -52,3 +49,14 @@ def on_a_line(coordinates: Array, rows: Array, radius: float, dtype: DTypeLike) 
             'Use readout="plateaus", which is evaluated by search.',
         )
     return interpolate(t[first], answers[first], dtype)
+
+
+@readout
+class Triangular(ReadoutMethod):
+    name, order, interpolates = "triangular", 7, True
+
+    @classmethod
+    def on_line(cls, t: Array, answers: Array, task: Task) -> Readout:
+        """Coordinates must be as far apart as for plateaus; what rounding makes of the sums is measured later."""
+        apart = plateaus.on_a_line(t, answers, task.dtype)
+        return replace(apart, gadgets=(on_a_line(t, answers, task.exact_radius, task.dtype),))

@@ -2,85 +2,82 @@
 
 from __future__ import annotations
 
-from typing import get_args
+from collections.abc import Iterable
 
-import numpy as np
-
-from onelayer.contexts import published
+from onelayer.contexts import averages, lattice, published, rank_one, shared_query, temperature
+from onelayer.contexts.mapping import MAPPINGS
 from onelayer.errors import HypothesisError, OptionError
-from onelayer.readouts import packed, retrieval
-from onelayer.search.problem import Mapping, Problem, Readout
+from onelayer.readouts import fit
+from onelayer.readouts.method import READOUTS, ReadoutMethod, names_of
+from onelayer.search.problem import Problem
+from onelayer.statements import CATALOGUE
 
 MAX_RANK = 64
-#: Readouts of one coordinate.
-ON_A_LINE = ("plateaus", "triangular", "bits")
+#: These modules register what the options name.
+OURS = (temperature, shared_query, lattice, averages, rank_one, published, *fit.OURS)
 
 
-def check_wishes(problem: Problem) -> None:
+def mapping_names() -> list[str]:
+    return ["auto", *MAPPINGS]
+
+
+def readout_names() -> list[str]:
+    return ["auto", *READOUTS]
+
+
+def check_options(problem: Problem) -> None:
     """Refuse options that are unknown or contradict each other."""
-    mapping, rank, readout = problem.mapping, problem.rank, problem.readout
-    if mapping not in get_args(Mapping):
-        raise OptionError(
-            "memorize",
-            f"a mapping among {', '.join(get_args(Mapping))}",
-            f"mapping={mapping!r}",
-            "Choose one of them.",
-        )
-    if readout not in get_args(Readout):
-        raise OptionError(
-            "memorize",
-            f"a readout among {', '.join(get_args(Readout))}",
-            f"readout={readout!r}",
-            "Choose one of them.",
-        )
+    _known("mapping", problem.mapping, mapping_names())
+    _known("readout", problem.readout, readout_names())
+    mapping, rank, readout = MAPPINGS.get(problem.mapping), problem.rank, READOUTS.get(problem.readout)
     if rank is not None and (type(rank) is not int or not 1 <= rank <= MAX_RANK):
         needs = f"a whole rank of at least 1 and at most {MAX_RANK}"
         raise OptionError("memorize", needs, f"rank={rank!r}", "Leave it out to have it chosen.")
-    if readout in ON_A_LINE and rank is not None and rank > 1:
-        raise OptionError(
-            readout, "one coordinate, that is rank 1", f"rank={rank} was asked for", 'Use readout="boxes".'
-        )
-    if problem.default is not None and readout not in ("auto", "table"):
-        raise OptionError(
-            readout, "a readout that knows what is stored", "a default was given", 'Use readout="table".'
-        )
-    if mapping == "lattice" and readout not in ("auto", "table", "retrieval", "packed"):
-        raise OptionError(
-            "lattice",
-            "a readout of several coordinates",
-            f"readout={readout!r}",
-            'Use "table", "retrieval" or "packed".',
-        )
-    needed = {"retrieval": retrieval.COORDINATES, "packed": packed.COORDINATES}.get(readout, 0)
-    if needed and (mapping not in ("auto", "lattice") or (rank or 9) < needed):
-        raise OptionError(
-            readout,
-            f"lattice coordinates, at least {needed} of them",
-            f"mapping={mapping!r}, rank={rank}",
-            'Use mapping="lattice" and leave the rank out.',
-        )
-    if readout == "bits" and problem.answers.form.classes is None:
-        raise HypothesisError("bits", "classes", "the answers are real numbers", 'Use readout="table".')
-    if (readout == "boxes" and mapping == "lattice") or (
-        readout == "table" and mapping != "lattice" and (rank or 1) > 1
-    ):
-        raise OptionError(readout, "other coordinates", f"mapping={mapping!r}", 'Use mapping="lattice".')
-    if mapping == "published":
-        raise _beyond_floats(problem)
-    if mapping == "rank_one" and rank not in (None, 1):
-        raise OptionError("rank_one", "rank 1", f"rank={rank} was asked for", "Leave the rank out.")
-    if readout == "boxes" and (rank == 1 or mapping == "rank_one"):
-        raise OptionError("boxes", "a rank of at least 2", "rank 1 was asked for", 'Use readout="plateaus".')
+    if readout is not None:
+        _check_readout(problem, readout)
+    if mapping is not None:
+        mapping.refuse(problem.sequences, problem.dtype)
+        if mapping.only_rank not in (None, rank) and rank is not None:
+            needs = f"rank {mapping.only_rank}"
+            raise OptionError(_tag(mapping.name), needs, f"rank={rank} was asked for", "Leave the rank out.")
+    only = 1 if rank == 1 else None if mapping is None else mapping.only_rank
+    if readout is not None and only == 1 and not (readout.reads("on_line") or readout.reads("on_lattice")):
+        needs = "a rank of at least 2"
+        raise OptionError(_tag(readout.name), needs, "rank 1 was asked for", 'Use readout="plateaus".')
 
 
-def _beyond_floats(problem: Problem) -> HypothesisError:
-    """The published constants on this data, and why they cannot be weights."""
-    s = problem.sequences
-    separation = published.hypotheses(s.tokens if s.is_real else s.tokens[:, :, None] + 1.0, s.lengths)
-    return HypothesisError(
-        "theorem_2",
-        f"{published.bits_needed(separation):,} bits of precision on this data",
-        f"{problem.dtype} has {np.finfo(problem.dtype).nmant + 1}, and the promised gap is "
-        f"10^{published.log10_delta(separation):,.0f}",
-        'Run `onelayer theorem` to see it in ball arithmetic, or use mapping="temperature".',
-    )
+def _known(what: str, name: str, names: Iterable[str]) -> None:
+    if name not in names:
+        needs = f"a {what} among {', '.join(names)}"
+        raise OptionError("memorize", needs, f"{what}={name!r}", "Choose one of them.")
+
+
+def _check_readout(problem: Problem, readout: type[ReadoutMethod]) -> None:
+    """Whether it reads what the mapping writes, and stores what is to be stored."""
+    mapping, rank, tag = MAPPINGS.get(problem.mapping), problem.rank, _tag(readout.name)
+    line, whole, boxes = (readout.reads(what) for what in ("on_line", "on_lattice", "in_boxes"))
+    if line and not whole and not boxes and rank is not None and rank > 1:
+        needs, found = "one coordinate, that is rank 1", f"rank={rank} was asked for"
+        raise OptionError(tag, needs, found, 'Use readout="boxes".')
+    if problem.default is not None and not readout.knows_stored:
+        able = " or ".join(f'readout="{name}"' for name, method in READOUTS.items() if method.knows_stored)
+        raise OptionError(tag, "a readout that knows what is stored", "a default was given", f"Use {able}.")
+    if mapping is not None and mapping.on_lattice and not whole:
+        able = " or ".join(f'"{name}"' for name in names_of("on_lattice"))
+        found = f"readout={problem.readout!r}"
+        raise OptionError(_tag(mapping.name), "a readout of several coordinates", found, f"Use {able}.")
+    wrong = mapping is not None and not mapping.on_lattice
+    if whole and not line and (wrong or (rank or readout.least_coordinates) < readout.least_coordinates):
+        needs = f"lattice coordinates, at least {readout.least_coordinates} of them"
+        found = f"mapping={problem.mapping!r}, rank={rank}"
+        raise OptionError(tag, needs, found, 'Use mapping="lattice" and leave the rank out.')
+    if readout.only_classes and problem.answers.form.classes is None:
+        raise HypothesisError(tag, "classes", "the answers are real numbers", 'Use readout="table".')
+    if whole and not boxes and (mapping is None or wrong) and (rank or 1) > 1 and line:
+        found = f"mapping={problem.mapping!r}"
+        raise OptionError(tag, "other coordinates", found, 'Use mapping="lattice".')
+
+
+def _tag(name: str) -> str:
+    """The statement that is named in an error; what others registered has none of its own."""
+    return name if name in CATALOGUE else "memorize"

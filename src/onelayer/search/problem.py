@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypedDict
+from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -17,8 +17,9 @@ from onelayer.problems.scopes import Scope, for_each_token
 from onelayer.problems.sequences import Sequences, read_sequences
 
 Array = NDArray[Any]
-Mapping = Literal["auto", "temperature", "shared_query", "lattice", "averages", "rank_one", "published"]
-Readout = Literal["auto", "plateaus", "boxes", "table", "retrieval", "packed", "bits", "triangular"]
+#: Names of what is registered, or "auto".
+Mapping: TypeAlias = str
+Readout: TypeAlias = str
 
 
 class NoDefault:

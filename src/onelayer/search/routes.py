@@ -9,26 +9,26 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.contexts import averages, lattice, rank_one, shared_query, temperature
+from onelayer.contexts import lattice
 from onelayer.contexts.head import ContextMap
+from onelayer.contexts.mapping import MAPPINGS, ContextMapping, Wanted
 from onelayer.contexts.stream import RealStream, Stream
 from onelayer.errors import HypothesisError, PrecisionError
 from onelayer.problems.consistency import Company, Place, refuse_contradictions
 from onelayer.readouts import packed
-from onelayer.readouts.fit import Fit, Task, fit
-from onelayer.search.options import ON_A_LINE, check_wishes
+from onelayer.readouts.fit import Fit, fit
+from onelayer.readouts.method import READOUTS, Task
+from onelayer.search.options import check_options
 from onelayer.search.problem import Problem
 
 Array = NDArray[Any]
 Step = Callable[[str], None]
 Built = TypeVar("Built")
 
-#: Candidates tried before a mapping of some rank is given up; a hopeless one is given up after three.
-MAX_ATTEMPTS, HOPELESS_AFTER, HOPELESS_MARGIN = 12, 3, 0.05
-#: Small data can afford to look for a wide margin: about this many attention rows are spent on it.
-ROWS_FOR_MARGIN = 1 << 17
+#: A mapping of which so many candidates came nowhere near is given up.
+HOPELESS_AFTER, HOPELESS_MARGIN = 3, 0.05
 MAX_AUTO_RANK = 6
-LARGE_TABLE, VERY_LARGE_TABLE = 1 << 18, 1 << 21
+VERY_LARGE_TABLE = 1 << 21
 #: With a default, plateaus are no wider than rounding asks for: gaps that leave this margin need not be wider.
 ROOMY = 1.5
 #: Sequences of fewer components, all tokens counted, are not told from strangers by the cells of a lattice.
@@ -44,6 +44,10 @@ class Route:
     mapping: str
     rank: int
     why: str
+
+    @property
+    def kind(self) -> type[ContextMapping]:
+        return MAPPINGS[self.mapping]
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ class Found:
 
 def search(problem: Problem, on_step: Step | None = None) -> tuple[Problem, Found]:
     """Try the routes in order; the first whose margin is safe, and the problem in the dtype that it took."""
-    check_wishes(problem)
+    check_options(problem)
     return in_a_dtype_that_does(problem, lambda problem: (problem, _search(problem, on_step)))
 
 
@@ -80,37 +84,35 @@ def in_a_dtype_that_does(problem: Problem, build: Callable[[Problem], Built]) ->
 
 
 def _search(problem: Problem, on_step: Step | None) -> Found:
-    stream = problem.stream
-    last: Found | None = None
-    refused: PrecisionError | None = None
+    stream, automatic = problem.stream, problem.mapping == "auto"
+    last: Found | HypothesisError | None = None
     for route in routes(problem):
         if on_step is not None:
             on_step(f"looking for contexts: {route.mapping}, rank {route.rank}, {problem.dtype}")
-        found = _search_route(problem, stream, route, automatic=problem.mapping == "auto")
-        if isinstance(found, PrecisionError):
-            refused = found
-            continue
-        last = found
-        if last.fit.readout is not None and last.fit.margin >= 1:
-            return last
-    if last is None:
-        assert refused is not None
-        raise refused
-    raise _not_separated(problem, last)
+        found = _search_route(problem, stream, route, automatic)
+        if isinstance(found, Found) and found.fit.readout is not None and found.fit.margin >= 1:
+            return found
+        last = last if isinstance(last, Found) and not isinstance(found, Found) else found
+    assert last is not None
+    raise _not_separated(problem, last) if isinstance(last, Found) else last
 
 
 def routes(problem: Problem) -> Iterator[Route]:
     """Which mappings and ranks to try, in order, each with its reason."""
-    mapping, rank, readout = problem.mapping, problem.rank, problem.readout
+    mapping, rank, readout = problem.mapping, problem.rank, READOUTS.get(problem.readout)
+    line, whole, boxes = (readout is None or readout.reads(w) for w in ("on_line", "on_lattice", "in_boxes"))
     on_lattice = Route("lattice", _lattice_rank(problem) if rank is None else rank, "asked for")
-    if mapping == "lattice" or readout in ("retrieval", "packed"):
+    if mapping != "auto" and MAPPINGS[mapping].on_lattice:
+        yield replace(on_lattice, mapping=mapping)
+        return
+    if not line and not boxes:
         yield on_lattice
         return
-    first = 2 if readout == "boxes" and rank is None else 1
-    only_one = readout in (*ON_A_LINE, "table") or problem.default is not None or mapping == "rank_one"
+    first = 1 if line or rank is not None else 2
+    only_one = not boxes or problem.default is not None or (mapping != "auto" and MAPPINGS[mapping].only_rank == 1)
     ranks = [rank] if rank is not None else [1] if only_one else list(range(first, MAX_AUTO_RANK + 1))
     lattice_next = problem.dtype == np.float32 and mapping == "auto" and rank is None
-    lattice_next = lattice_next and readout in ("auto", "table")
+    lattice_next = lattice_next and whole
     if lattice_next and len(problem.answers.rows) > SMALL_FOR_FLOAT32:
         yield replace(on_lattice, why="whole-number contexts: float32 tells any number of them apart")
         lattice_next = False
@@ -128,6 +130,12 @@ def routes(problem: Problem) -> Iterator[Route]:
         if lattice_next:
             yield replace(on_lattice, why="one softmax coordinate is too coarse for float32: whole numbers")
             lattice_next = False
+    if mapping == "auto":
+        for name, kind in MAPPINGS.items():
+            if kind.automatic and (whole if kind.on_lattice else line if ranks[0] == 1 else boxes):
+                yield Route(
+                    name, ranks[0] if kind.only_rank is None else kind.only_rank, "registered, and the last"
+                )
 
 
 def _rejects_on_a_lattice(problem: Problem) -> bool:
@@ -153,37 +161,18 @@ def _tabular(problem: Problem) -> bool:
     return problem.readout == "table" or problem.default is not None or reals
 
 
-def _construct(problem: Problem, stream: Stream, route: Route, attempt: int) -> ContextMap:
-    if route.mapping == "rank_one":
-        return rank_one.context_map(problem.sequences, stream, problem.seed, attempt)
-    if route.mapping == "temperature":
-        return temperature.construct(problem.sequences, stream, route.rank, problem.seed, attempt)
-    common = (
-        problem.sequences,
-        stream,
-        route.rank,
-        problem.seed,
-        attempt,
-        problem.answers.form.scope == "sequence",
-    )
-    if route.mapping == "lattice":
-        return lattice.construct(*common, wide=_tabular(problem))
-    return {"shared_query": shared_query.construct, "averages": averages.construct}[route.mapping](*common)
-
-
-def _search_route(problem: Problem, stream: Stream, route: Route, automatic: bool) -> Found | PrecisionError:
-    """Candidates of one route: enough of them to find a safe margin, more where the data is small.
-
-    A mapping that does not apply in this dtype is an answer where another may be tried, else an error.
-    """
+def _search_route(problem: Problem, stream: Stream, route: Route, automatic: bool) -> Found | HypothesisError:
+    """Candidates of one route: enough of them to find a safe margin, more where the data is small. Or why the
+    mapping does not apply, where nobody asked for it and another may be tried."""
     per_sequence = is_per_sequence(problem, route)
     rows = problem.rows(per_sequence)
-    wanted, allowed = _attempts(problem, route)
+    wanted, allowed = route.kind.attempts(problem.sequences, len(problem.answers.rows), problem.dtype)
+    drawn = Wanted(problem.sequences, stream, route.rank, problem.seed, 0, per_sequence, _tabular(problem))
     best: Found | None = None
     for attempt in range(allowed):
         try:
-            context_map = _construct(problem, stream, route, attempt)
-        except PrecisionError as refusal:
+            context_map = route.kind.construct(replace(drawn, attempt=attempt))
+        except HypothesisError as refusal:
             if automatic:
                 return refusal
             raise
@@ -196,7 +185,7 @@ def _search_route(problem: Problem, stream: Stream, route: Route, automatic: boo
             problem.default,
             problem.seed,
         )
-        result = fit(context_map.coordinates, task, route.mapping == "lattice")
+        result = fit(context_map.coordinates, task, route.kind.on_lattice)
         if attempt == 0 and result.suspects:
             collision = _refuse(problem, result, rows, per_sequence)
             if collision is not None and route.mapping == "temperature" and _both_zero(problem, stream, *collision):
@@ -214,26 +203,15 @@ def _search_route(problem: Problem, stream: Stream, route: Route, automatic: boo
         safe = best.fit.readout is not None and best.fit.margin >= 1
         if safe and (attempt + 1 >= wanted or (problem.default is not None and best.fit.margin >= ROOMY)):
             break
-        random_again = route.mapping not in ("averages", "lattice")
-        if random_again and not safe and attempt + 1 >= HOPELESS_AFTER and best.fit.margin < HOPELESS_MARGIN:
+        if route.kind.redraws and not safe and attempt + 1 >= HOPELESS_AFTER and best.fit.margin < HOPELESS_MARGIN:
             break
     assert best is not None
     return best
 
 
-def _attempts(problem: Problem, route: Route) -> tuple[int, int]:
-    """How many candidates to look at even if the first is safe, and how many at most."""
-    if route.mapping == "averages":  # each attempt has longer codes: the first that separates is the best
-        return 1, averages.attempts(problem.dtype)
-    if route.mapping == "lattice":  # what is too dense once is too dense again
-        return 1, lattice.ATTEMPTS if len(problem.answers.rows) <= LARGE_TABLE else 2
-    wanted = int(np.clip(ROWS_FOR_MARGIN // (problem.sequences.N * problem.sequences.n), 1, 32))
-    return wanted, max(MAX_ATTEMPTS, wanted)
-
-
 def is_per_sequence(problem: Problem, route: Route) -> bool:
     """Whether the samples are sequences rather than tokens: when all tokens of a sequence share a context."""
-    return problem.answers.form.scope == "sequence" and route.mapping in ("shared_query", "averages", "lattice")
+    return problem.answers.form.scope == "sequence" and route.kind.shares
 
 
 def _refuse(problem: Problem, result: Fit, rows: Array, per_sequence: bool) -> tuple[Place, Place] | None:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from onelayer.errors import HypothesisError
 from onelayer.gadgets.stacks import Covered
+from onelayer.interfaces.plan import Plan
 from onelayer.ledger import Constant
 from onelayer.network import Transformer
 from onelayer.problems.answers import AnswerForm
 from onelayer.problems.targets import Target
 from onelayer.problems.targets.box import Box
+from onelayer.registry import Registry
 
 Array = NDArray[Any]
 
@@ -101,3 +104,35 @@ def largest(holds: Callable[[int], bool], low: int, high: int) -> int:
         middle = (low + high) // 2
         low, high = (middle, high) if holds(middle) else (low, middle)
     return low
+
+
+class Construction(ABC):
+    """How a function becomes a model. Subclass it, set ``name``, write ``plan`` and ``build``, and register it with
+    `construction`."""
+
+    name: ClassVar[str]
+    #: In which options list it; what others register comes after ours.
+    order: ClassVar[int] = 100
+    #: "auto" plans it, too.
+    automatic: ClassVar[bool] = False
+    #: "auto" takes it without a comparison where it is proved: nothing else would be smaller.
+    at_once: ClassVar[bool] = False
+
+    @classmethod
+    @abstractmethod
+    def plan(cls, request: Request) -> Plan:
+        """What it would take, without building anything; HypothesisError where it does not apply."""
+
+    @classmethod
+    def worth_comparing(cls, request: Request, others: Sequence[Plan]) -> Plan | None:  # noqa: ARG003
+        """Its plan, for "auto"; None if those that were made before it are better in any case."""
+        return cls.plan(request)
+
+    @classmethod
+    @abstractmethod
+    def build(cls, request: Request, levels: int) -> Built:
+        """The model of so many levels, and what the checker is to be asked about it."""
+
+
+CONSTRUCTIONS: Registry[Construction] = Registry("construction")
+construction = CONSTRUCTIONS.register
