@@ -46,6 +46,8 @@ class ContextMapping(ABC):
     only_rank: ClassVar[int | None] = None
     #: Another attempt is another draw, and one that comes nowhere near is not followed by better ones.
     redraws: ClassVar[bool] = True
+    #: It is there to say why it cannot be built: no float holds its constants.
+    only_refuses: ClassVar[bool] = False
     #: "auto" tries it, after those that the library has an order for.
     automatic: ClassVar[bool] = False
 

@@ -148,7 +148,7 @@ def _promise(flint: Any, s: Separation) -> Promise:
 class Published(ContextMapping):
     """Its constants cannot be weights: asking for it tells what they are on this data."""
 
-    name, order, only_rank = "published", 6, 1
+    name, order, only_rank, only_refuses = "published", 6, 1, True
 
     @classmethod
     def construct(cls, wanted: Wanted) -> ContextMap:
