@@ -17,7 +17,7 @@ from onelayer.compile.construction import CONSTRUCTIONS, Construction
 from onelayer.compile.memorize import memorize
 from onelayer.contexts.mapping import MAPPINGS, ContextMapping
 from onelayer.errors import OnelayerError
-from onelayer.gadgets.stacks import STACKS, read_parts
+from onelayer.gadgets.stacks import STACKS, covered_by, read_parts
 from onelayer.ledger import Constant, Ledger
 from onelayer.model import Model
 from onelayer.network.blocks import apply_stack
@@ -195,11 +195,7 @@ def _on_lattice(cls: Kind) -> bool:
 
 
 def _recalls(model: Model, X: Array, Y: Array) -> str:
-    if model.form.classes is None:
-        Y = Y[..., None] if model.predict(X[:1]).ndim > Y.ndim else Y
-        wrong = int((np.abs(model.predict(X) - Y) > model.interface.allowed_error).sum())
-    else:
-        wrong = int((model.predict(X) != Y).sum())
+    wrong = int((np.abs(model.predict(X).reshape(Y.shape) - Y) > model.interface.allowed_error).sum())
     return f"{wrong} of {Y.size} answers come back wrong" if wrong else ""
 
 
@@ -261,21 +257,15 @@ def _searched(model: Model, X: Array, exact: bool = True) -> str:
 
 
 def _recognised(model: Model) -> str:
-    if covered(model) != model.gadgets:
-        return f"register the gadget: {model.gadgets} was built, {covered(model)} is recognised"
-    blind = tuple(part.covered for stack in read_parts(model.transformer).values() for part in stack)
-    if blind != model.gadgets:
+    if (found := covered_by(model.parts)) != model.gadgets:
+        return f"register the gadget: {model.gadgets} was built, {found} is recognised"
+    if (blind := covered_by(read_parts(model.transformer))) != model.gadgets:
         return f"without a hint, layers of {model.gadgets} are taken for {blind}"
     for stack in STACKS:
         for part in model.parts[stack]:
             if type(part.gadget).recognise(part.gadget.layers()) != part.gadget:
                 return f"the layers of {part.covered.kind} are not recognised as its own"
     return ""
-
-
-def covered(model: Model) -> tuple[Any, ...]:
-    """Which layers of a model its gadgets cover, as the weights bear them out."""
-    return tuple(part.covered for stack in STACKS for part in model.parts[stack])
 
 
 def _named(model: Model, X: Array) -> str:

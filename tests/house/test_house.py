@@ -14,6 +14,10 @@ from pathlib import Path
 import pytest
 
 import onelayer
+from onelayer import approximate
+from onelayer.compile.construction import CONSTRUCTIONS
+from onelayer.contexts.mapping import MAPPINGS
+from onelayer.readouts.method import READOUTS
 from onelayer.statements import CATALOGUE
 from onelayer.statements.document import as_markdown
 
@@ -92,6 +96,20 @@ def test_statement_modules_say_five_things(name: str) -> None:
     assert heads == ["Statement", "Gives", "Rests", "Why", "Differs"]
     if name.startswith("onelayer.impossible."):
         assert callable(module.witness)
+
+
+def test_what_is_registered_is_stated_and_documented() -> None:
+    """Every mapping, readout and construction has a statement, and its name is where the options are told."""
+    for registry, told in (
+        (MAPPINGS, onelayer.memorize),
+        (READOUTS, onelayer.memorize),
+        (CONSTRUCTIONS, approximate),
+    ):
+        for name, cls in registry.items():
+            module = cls.__module__.replace(".compile.", ".functions.")
+            assert importlib.import_module(module).STATEMENT in CATALOGUE.values(), name
+            assert f'"{name}"' in (told.__doc__ or ""), f"{told.__name__} does not say what {name} is"
+            assert f"`{name}`" in (ROOT / "docs" / "statements.md").read_text() or name == "published"
 
 
 def test_no_name_hides_a_module() -> None:

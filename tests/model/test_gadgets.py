@@ -15,21 +15,17 @@ from onelayer.cli.app import app
 from onelayer.errors import FileError, OptionError
 from onelayer.export import bundle
 from onelayer.gadgets.names import described
-from onelayer.gadgets.stacks import STACKS, Covered, read_parts
+from onelayer.gadgets.stacks import STACKS, covered_by, read_parts
 from onelayer.gadgets.windows import find_windows
 from onelayer.network import Embedding
 from tests.model.models import MAKERS, made
-
-
-def covered(parts) -> tuple[Covered, ...]:
-    return tuple(part.covered for stack in STACKS for part in parts[stack])
 
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_what_was_built_is_what_the_weights_say(name) -> None:
     """The list covers both stacks in order, and recognition finds the same gadgets without it."""
     model = made(name).model
-    assert model.gadgets == covered(model.parts) == covered(read_parts(model.transformer))
+    assert model.gadgets == covered_by(model.parts) == covered_by(read_parts(model.transformer))
     for stack in STACKS:
         layers = [i for c in model.gadgets if c.stack == stack for i in range(c.start, c.stop)]
         assert layers == list(range(len(getattr(model.transformer, stack))))
@@ -69,7 +65,7 @@ def test_a_wrong_hint_is_not_believed(name, wrong, tmp_path: Path) -> None:
     case = made(name)
     lied = replace(case.model, gadgets=tuple(map(WRONG[wrong], case.model.gadgets)))
     again = load(lied.save(tmp_path / "m"))
-    assert covered(again.parts) == case.model.gadgets
+    assert covered_by(again.parts) == case.model.gadgets
     np.testing.assert_array_equal(again.predict(case.X), case.model.predict(case.X))
 
 
@@ -89,7 +85,7 @@ def test_a_bundle_without_hints_is_read(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(bundle, "_describe", lambda m: {k: v for k, v in describe(m).items() if k != "gadgets"})
     again = load(case.model.save(tmp_path / "m"))
     assert again.gadgets == ()
-    assert covered(again.parts) == case.model.gadgets
+    assert covered_by(again.parts) == case.model.gadgets
     assert again == replace(case.model, gadgets=())
 
 

@@ -89,6 +89,11 @@ def read_parts(model: Transformer, hints: Sequence[Covered] = ()) -> Parts:
     }
 
 
+def covered_by(parts: Parts) -> tuple[Covered, ...]:
+    """Which layers the gadgets of both stacks cover, in order."""
+    return tuple(part.covered for stack in STACKS for part in parts[stack])
+
+
 def read_stack(
     layers: tuple[Layer, ...], stack: str = "readout", hints: dict[int, Covered] | None = None
 ) -> tuple[Part, ...]:
