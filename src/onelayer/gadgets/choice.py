@@ -61,6 +61,9 @@ class Choice(Gadget):
 
     def find(self, t: Array) -> tuple[Array, Array]:
         run, sure = self.runs.find(t)
-        out = t.take([0, *self.used], axis=1)
-        out[:, 1:] -= np.where(self.chosen[run][:, None] == np.arange(len(self.used)), 0, t.dtype.type(self.wall))
+        chosen, wall = self.chosen.take(run), t.dtype.type(self.wall)
+        out = np.empty((len(t), 1 + len(self.used)), t.dtype)
+        out[:, 0] = t[:, 0]
+        for k, i in enumerate(self.used):
+            out[:, k + 1] = np.where(chosen == k, t[:, i], t[:, i] - wall)
         return out, sure

@@ -138,7 +138,8 @@ class Table(Gadget):
 
     @cached_property
     def _together(self) -> Array:
-        return np.asarray((self.values @ self.signs).astype(self.values.dtype))
+        """[R, G, q] answers."""
+        return np.asarray((self.values @ self.signs + self.constant).astype(self.values.dtype))
 
     @cached_property
     def _latest(self) -> Array | None:
@@ -149,9 +150,10 @@ class Table(Gadget):
 
     def find(self, t: Array) -> tuple[Array, Array]:
         row, sure = self.rows.find(t)
-        z = t[:, self.read[0]] if len(self.read) == 1 else t[:, self.read].sum(axis=1)
-        if len(self.read) > 1:
-            sure = sure & (np.count_nonzero(t[:, self.read], axis=1) <= 1)
+        z = t[:, self.read[0]]
+        for i in self.read[1:]:
+            sure &= (z == 0) | (t[:, i] == 0)  # a sum of one is not rounded
+            z = z + t[:, i]
         z = z * t.dtype.type(self.slope)
         G = self.start.shape[1]
         low, high = np.zeros(len(t), np.intp), np.full(len(t), G)  # the last column whose start is not beyond z
@@ -162,7 +164,7 @@ class Table(Gadget):
         hit = self.start[row, low] - z <= 0
         following = np.where(hit, np.minimum(low + 1, G - 1), low)
         sure &= (following == low) & hit | (self.start[row, following] - z >= 1)
-        answers = self._together[row, low] + self.constant
+        answers = self._together[row, low]
         if self.end is None:
             return answers, sure & hit
         to_end = self.end[row, low] - z
