@@ -13,6 +13,7 @@ import onelayer
 from onelayer import certify
 from onelayer.contexts import hashed, lattice, raw_codes
 from onelayer.contexts.stream import open_stream
+from onelayer.gadgets.stacks import layers_of
 from onelayer.network import Transformer
 from onelayer.network.blocks import apply_stack, evaluate
 from onelayer.problems.sequences import read_sequences
@@ -39,7 +40,8 @@ def test_layers_compute_the_hashes(seed, n, sink, places) -> None:
     raw = rng.integers(0, top + 1, (n, 6)).astype(np.float32)
     z = hashes.shifted(raw)
     marked = np.column_stack([z, np.arange(n) == 0]).astype(np.float32) if sink else z
-    found, codes = apply_stack(hashes.layers, marked), hashes.codes(z)
+    found, codes = apply_stack(hashes.gadget.layers(), marked), hashes.codes(z)
+    np.testing.assert_array_equal(hashes.gadget.search(marked), found)
     first = (np.arange(n) == 0)[:, None] & sink
     np.testing.assert_array_equal(found[:, :6], np.where(first, 0, codes))
     np.testing.assert_array_equal(found[:, -6:], z @ hashes.own)
@@ -75,7 +77,9 @@ def test_numbered_words_have_the_stated_contexts(rng, monkeypatch, n, lengths, p
     c = contexts(X, long, positions=positions)
     assert c.embedding.table.shape[1] == 1 + positions
     out = evaluate(
-        Transformer(c.attention, c.embedding, c.feedforward, (c.bottleneck,), c.channels), sequences.tokens, long
+        Transformer(c.attention, c.embedding, layers_of(c.feedforward), (c.bottleneck,), c.channels),
+        sequences.tokens,
+        long,
     )
     valid = sequences.valid()
     flat = out.reshape(-1, 6) if valid is None else out[valid]

@@ -38,10 +38,12 @@ def test_layers_compute_the_codes(seed, kind, ragged) -> None:
     assert line is not None
     options = {"places": True, "sink": ragged, "stays": True, "wide": False}
     hashes = draw_hashes(4, line.top, stream.dtype, rng, **options)
-    embedding, layers = line.network(hashes)
+    embedding, (ranks,) = line.network(hashes)
     width = embedding.lift.shape[1]
     unused = Attention(*(np.zeros(shape, np.float32) for shape in [(1, width, 1)] * 3 + [(1, 1, width)]))
-    z = apply_stack(layers, embed(Transformer(unused, embedding, readout=()), sequences.tokens))
+    embedded = embed(Transformer(unused, embedding, readout=()), sequences.tokens)
+    z = apply_stack(ranks.layers(), embedded)
+    np.testing.assert_array_equal(ranks.search(embedded), z)
     valid = np.ones((900, 4), bool) if not ragged else sequences.valid()
     np.testing.assert_array_equal(z[valid][:, :6], hashes.shifted(line.values)[valid])
 
