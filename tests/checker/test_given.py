@@ -45,7 +45,7 @@ def test_a_network_that_says_what_does_not_follow_is_told_by_the_text(tmp_path) 
     windows = replace(wanted, answers=lie)
     form = AnswerForm("last", None, 256, ragged=False)
     interface = NextToken(form=form, vocabulary=tuple(range(257)), context=n, alphabet=tuple(range(256)))
-    transformer, ledger = construct(windows)
+    transformer, _, ledger = construct(windows)
     model = Model(transformer, interface, ledger)
     data = {
         "stream": np.ascontiguousarray(windows.stream[:-1]),

@@ -227,7 +227,7 @@ def test_levels_are_searched_from_below() -> None:
 
 
 def test_every_plan_has_its_builder() -> None:
-    assert list(CONSTRUCTIONS) == ["quantise", "published", "positional", "continuous"]
+    assert list(CONSTRUCTIONS) == ["formula", "quantise", "published", "positional", "continuous"]
     request = Request(resolve("mean", n=2, d=1), 0.0, 1.0, 0.2, np.dtype("float32"), 0, lambda _: None)
     for name in ("quantise", "positional"):
         assert CONSTRUCTIONS[name].plan(request).construction == name

@@ -9,6 +9,7 @@ import numpy as np
 from onelayer.compile.construction import Built, Construction, Request, construction
 from onelayer.errors import HypothesisError
 from onelayer.functions.formula import Compiled, Compiler
+from onelayer.gadgets.stacks import read_parts
 from onelayer.interfaces.plan import Plan
 from onelayer.ledger import Constant
 from onelayer.problems.answers import AnswerForm
@@ -53,7 +54,7 @@ def build(request: Request, levels: int) -> Built:
     )
     return Built(
         made.transformer,
-        (),
+        tuple(part.covered for parts in read_parts(made.transformer).values() for part in parts),
         AnswerForm(target.per, None, q, False),
         "lines",
         "what the blocks of all lines are off, each by what later lines make of it",

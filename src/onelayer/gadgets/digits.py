@@ -8,7 +8,7 @@ Of every sum, the positive terms add up to 2^24 at most, and so do the negative 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -77,6 +77,12 @@ def layouts(classes: int) -> list[Layout]:
         if best.lanes > max((m * layout.lanes // layout.words for layout in found), default=0):
             found.append(best)
     return found
+
+
+def of_fewer_lanes(layout: Layout) -> list[Layout]:
+    """The same words with more digits to a class than it needs: for few answers, which fill no lane each."""
+    digits = [layout.capacity * layout.words // lanes for lanes in range(layout.lanes - 1, 0, -1)]
+    return [replace(layout, digits=q) for q in dict.fromkeys(digits) if q > layout.digits]
 
 
 def _bases(classes: int) -> list[tuple[int, int]]:

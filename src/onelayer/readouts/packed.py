@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.gadgets.digits import Layout, layouts
+from onelayer.gadgets.digits import Layout, layouts, of_fewer_lanes
 from onelayer.gadgets.line import trapezoids
 from onelayer.gadgets.packed import TABLES, Packed
 from onelayer.network.blocks import over_threads
@@ -84,9 +84,10 @@ class Shape:
 def shapes(keys: int, classes: int, finest: float) -> list[Shape]:
     """Ways to pack, the smallest first."""
     found = []
-    for layout in layouts(classes):
+    ways = layouts(classes)
+    for layout in [*ways, *of_fewer_lanes(ways[0])]:
         each = keys / layout.lanes
-        if each >= FEWEST_KEYS:
+        if each >= FEWEST_KEYS or layout.lanes == 1:
             found.append(Shape.of(layout, each, LOAD + FOR_FEW / np.sqrt(each), finest))
     return sorted(found, key=lambda shape: shape.parameters)
 
@@ -98,11 +99,11 @@ def finest_rows(keys: Array) -> float:
 
 
 def expected_parameters(keys: Array, values: Array) -> float:
-    """A forecast, by which readouts are compared before one is built; infinite where too little is to be packed."""
+    """A forecast, by which readouts are compared before one is built."""
     classes, answers = numbered_classes(values)
     ways = shapes(len(keys), int(answers.max()) + 1, finest_rows(keys))
     listed = 0 if classes is None else (7 + values.shape[1]) * len(classes)
-    return float(ways[0].parameters + listed) if ways else np.inf
+    return float(ways[0].parameters + listed)
 
 
 def construct(keys: Array, values: Array, dtype: np.dtype[Any], radius: float, seed: int) -> Readout | None:
@@ -117,8 +118,6 @@ def construct(keys: Array, values: Array, dtype: np.dtype[Any], radius: float, s
 
 def _packed(keys: Array, answers: Array, dtype: np.dtype[Any], radius: float, seed: int) -> Readout | None:
     ways = shapes(len(keys), int(answers.max()) + 1, finest := finest_rows(keys))
-    if not ways or len(answers) < FEWEST_KEYS:
-        return None
     layout = ways[0].layout
     lane_cells, lane = cut(keys[:, COORDINATES - 1], COORDINATES - 1, layout.lanes, 3 * radius)
     if lane_cells.count != layout.lanes:
