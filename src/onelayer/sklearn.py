@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from onelayer.compile.memorize import memorize
 from onelayer.errors import MissingExtraError, OptionError
+from onelayer.problems.conflicts import OnConflict
 from onelayer.problems.files.table import refuse
 from onelayer.problems.scopes import Scope, in_places
 from onelayer.problems.sequences import Sequences, read_sequences
@@ -47,7 +48,7 @@ class OneLayerMemorizer(BaseEstimator):  # type: ignore[misc]  # scikit-learn ha
     ----------
     task : "classification" or "regression"
         Decides how y is read, the kind of estimator, and whether `score` is the accuracy or R^2.
-    rank, dtype, mapping, readout
+    rank, dtype, mapping, readout, on_conflict
         As in `onelayer.memorize`.
     positions : bool, default True
         Whether the order of the tokens matters. The features of a 2-D row are ordered, so it is on here; switch
@@ -85,7 +86,7 @@ class OneLayerMemorizer(BaseEstimator):  # type: ignore[misc]  # scikit-learn ha
     longer than all memorised ones are refused too: pad to one common n rather than cross-validating lists.
 
     Two equal sequences with different answers have no model: `fit` raises `onelayer.HypothesisError`, a
-    ValueError, and names both.
+    ValueError, and names both, unless ``on_conflict`` says which answer to keep.
     """
 
     def __init__(
@@ -97,6 +98,7 @@ class OneLayerMemorizer(BaseEstimator):  # type: ignore[misc]  # scikit-learn ha
         mapping: Mapping = "auto",
         readout: Readout = "auto",
         positions: bool = True,
+        on_conflict: OnConflict = "refuse",
         padding: str | None = None,
         scope: Scope | None = None,
         random_state: Any = None,
@@ -107,6 +109,7 @@ class OneLayerMemorizer(BaseEstimator):  # type: ignore[misc]  # scikit-learn ha
         self.mapping = mapping
         self.readout = readout
         self.positions = positions
+        self.on_conflict = on_conflict
         self.padding = padding
         self.scope = scope
         self.random_state = random_state
@@ -150,6 +153,7 @@ class OneLayerMemorizer(BaseEstimator):  # type: ignore[misc]  # scikit-learn ha
             mapping=self.mapping,
             readout=self.readout,
             positions=self.positions,
+            on_conflict=self.on_conflict,
             seed=self._seed(),
             scope=scope,
         )

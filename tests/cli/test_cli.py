@@ -244,3 +244,35 @@ def test_large_files_pass_through(tmp_path) -> None:
 
 def test_version() -> None:
     assert run("--version").stdout.strip() == "0.1.0"
+
+
+TAGGED = "a\tX\nb\tY\n\nb\tX\na\tY\n\na\tZ\nb\tY\n\n"
+
+
+def test_conflicts_are_refused_listed_and_settled(tmp_path) -> None:
+    corpus, listed = tmp_path / "corpus.conll", tmp_path / "conflicts.jsonl"
+    corpus.write_text(TAGGED)
+    refused = run("memorize", corpus, "--out", tmp_path / "m", "--conflicts", listed, ok=1).stderr
+    assert "1 context has more than one answer, the first: sequence 0, token 0 and sequence 2, token 0" in refused
+    assert "--on-conflict vote" in refused
+    assert [json.loads(line)["places"] for line in listed.read_text().splitlines()] == [[[0, 0], [2, 0]]]
+    assert (
+        "exists. Pass --overwrite"
+        in run("memorize", corpus, "--out", tmp_path / "m", "--conflicts", listed, ok=66).stderr
+    )
+    printed = run("memorize", corpus, "--out", tmp_path / "m", "--on-conflict", "first").stdout
+    assert "1 contexts with more than one answer, settled by --on-conflict first: 1 answers changed" in printed
+    assert "6 of 6 answers reproduced" in printed
+    assert printed.splitlines()[-1].endswith(f"onelayer verify {tmp_path / 'm'}")
+    assert run("verify", tmp_path / "m").stdout.splitlines()[-1] == "VERIFIED"
+    planned = json.loads(run("plan", corpus, "--on-conflict", "drop", "--json").stdout)
+    assert (planned["possible"], planned["conflicts"], planned["sequences"]) == (True, 1, 1)
+    assert json.loads(run("plan", corpus, "--json", ok=1).stdout)["conflicts"] == 1
+
+
+def test_sentences_are_in_order_by_default(tmp_path) -> None:
+    corpus = tmp_path / "corpus.conll"
+    corpus.write_text(TAGGED.partition("\n\na\tZ")[0])
+    run("memorize", corpus, "--out", tmp_path / "m")
+    refused = run("memorize", corpus, "--out", tmp_path / "bags", "--no-positions", ok=1).stderr
+    assert "--positions if the order matters (no conflict is left then)" in refused

@@ -29,39 +29,43 @@ CASES = {
         [[u, v], [v, w], [u, v]],
         [[1, 2], [3, 4], [1, 5]],
         {},
-        "[equivariance] needs equal contexts to have equal answers; sequence 0, token 1 and sequence 2, token 1 "
-        "are the same in the same company, with answers 2 and 5. Correct or drop one of the two.",
+        "[equivariance] needs equal contexts to have equal answers; 1 context has more than one answer, the first: "
+        "sequence 0, token 1 and sequence 2, token 1 are the same in the same company, with answers 2 and 5. "
+        'Correct or drop one of the two, or choose which answers to keep: on_conflict="vote" (also "first" or '
+        '"drop").',
     ),
     "a permuted sequence with other answers": (
         [[u, v], [v, u]],
         [[1, 2], [3, 1]],
         {},
-        "[equivariance] needs equal contexts to have equal answers; sequence 0, token 1 and sequence 1, token 0 "
-        "are the same in the same company, only in another order, with answers 2 and 3. Pass positions=True if the "
-        "order matters, or give them equal answers.",
+        "[equivariance] needs equal contexts to have equal answers; 1 context has more than one answer, the first: "
+        "sequence 0, token 1 and sequence 1, token 0 are the same in the same company, only in another order, with "
+        "answers 2 and 3. Pass positions=True if the order matters (no conflict is left then), give them equal "
+        "answers, or choose",
     ),
     "a repeated token with two answers": (
         [[u, v, u]],
         [["a", "b", "c"]],
         {},
-        "[equivariance] needs equal contexts to have equal answers; sequence 0 has tokens 0 and 2 both equal to "
-        "(1, 2) with answers 'a' and 'c'. Pass positions=True if the order matters, or give equal tokens equal "
-        "answers.",
+        "[equivariance] needs equal contexts to have equal answers; 1 context has more than one answer, the first: "
+        "sequence 0 has tokens 0 and 2 both equal to (1, 2) with answers 'a' and 'c'. Pass positions=True if the "
+        "order matters (no conflict is left then), give equal tokens equal answers, or choose",
     ),
     "a repeated sequence with two answers": (
         [[u, v], [v, u]],
         [1, 2],
         {},
-        "[equivariance] needs equal contexts to have equal answers; sequence 0 and sequence 1 are the same in the "
-        "same company, only in another order, with answers 1 and 2.",
+        "[equivariance] needs equal contexts to have equal answers; 1 context has more than one answer, the first: "
+        "sequence 0 and sequence 1 are the same in the same company, only in another order, with answers 1 and 2.",
     ),
     "proportional multisets": (
         [[u, v], [u, u, v, v]],
         [[1, 2], [3, 3, 4, 4]],
         {},
-        "[empirical_measure] needs multisets that are not proportional; sequence 0, token 0 and sequence 1, token "
-        "0 have different answers, but their sequences hold the same tokens in the same proportions (2 and 4 "
-        "tokens), and every softmax average over them is equal. Pass positions=True, or give them equal answers.",
+        "[empirical_measure] needs multisets that are not proportional; 2 contexts have more than one answer, the "
+        "first: sequence 0, token 0 and sequence 1, token 0 have different answers, but their sequences hold the "
+        "same tokens in the same proportions (2 and 4 tokens), and every softmax average over them is equal. Pass "
+        "positions=True if the order matters (no conflict is left then), give them equal answers, or choose",
     ),
     "a zero token where the head has no biases": (
         [[[0.0], [1.0], [-1.0]], [[0.0], [2.0], [-2.0]]],
@@ -153,7 +157,8 @@ CASES = {
         [["a"] * k for k in range(1, 101)],
         [0] * 80 + [1] * 20,
         {"rank": 1},
-        "[empirical_measure] needs multisets that are not proportional; sequence 0 and sequence 80 have different",
+        "[empirical_measure] needs multisets that are not proportional; 1 context has more than one answer, the "
+        "first: sequence 0 and sequence 80 have different",
     ),
     "a proportional pair behind a near pair": (
         [[[100.0]], [[1.0]], [[1 + 2**-52]], [[7.0], [8.0]], [[7.0], [8.0], [7.0], [8.0]]],

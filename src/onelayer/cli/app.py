@@ -7,7 +7,7 @@ import sys
 import tempfile
 import traceback
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -20,6 +20,7 @@ from onelayer.cli import (
     exit_codes,
     inspection,
     lab,
+    memorizing,
     pictures,
     race,
     text,
@@ -28,20 +29,13 @@ from onelayer.cli import (
 from onelayer.cli.console import (
     AsJson,
     Data,
-    Default,
-    Dtype,
-    MappingOption,
     Model,
     Overwrite,
-    Positions,
-    Rank,
-    ReadoutOption,
     Seed,
     about,
     err,
     give_up_output,
     in_options,
-    options_for,
     out,
     print_json,
     progress,
@@ -50,15 +44,11 @@ from onelayer.cli.console import (
 )
 from onelayer.cli.exit_codes import ExitCode, of_error
 from onelayer.compile.memorize import memorize as memorize_data
-from onelayer.compile.planning import plan as plan_data
-from onelayer.errors import DataError, FileError, MissingExtraError, OnelayerError, visible
-from onelayer.export.bundle import check_target
+from onelayer.errors import FileError, MissingExtraError, OnelayerError, visible
 from onelayer.measure.price import compare
 from onelayer.measure.recall import outside_box, recall_answers
 from onelayer.model import load
-from onelayer.problems.answers import Answers, read_answers
-from onelayer.problems.sequences import Sequences, read_sequences
-from onelayer.problems.tables import Table, answered, example, read_table, write_answers
+from onelayer.problems.tables import answered, example, read_table, write_answers
 
 app = typer.Typer(
     name="onelayer",
@@ -70,56 +60,7 @@ app = typer.Typer(
 )
 
 
-@app.command()
-def memorize(
-    data: Data,
-    out_dir: Annotated[Path, typer.Option("--out", help="Folder for the model.", show_default=False)],
-    rank: Rank = None,
-    dtype: Dtype = "auto",
-    mapping: MappingOption = "auto",
-    readout: ReadoutOption = "auto",
-    positions: Positions = False,
-    default: Default = None,
-    seed: Seed = 0,
-    overwrite: Overwrite = False,
-    certificate: Annotated[
-        bool | None, typer.Option(help="Write a certificate beside the weights; by default if it can be proved.")
-    ] = None,
-    tolerance: Annotated[
-        float | None,
-        typer.Option(help="How far real answers may be off, to be certified; by default by rounding only."),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Compile sequences and answers into a one-layer model, check every answer, and certify it."""
-    check_target(out_dir, overwrite=overwrite)
-    with progress() as step, about(data):
-        step("reading")
-        table = read_table(data)
-        options = options_for(table, rank, dtype, mapping, readout, positions, default, seed)
-        given = data_of(table)
-        model = memorize_data(*given, certify=certificate, tolerance=tolerance, on_step=step, **options)
-        step("asking for every answer")
-        measured = recall_answers(model, *given)
-        step("writing")
-        model.save(out_dir, overwrite=overwrite)
-    claims = [] if model.certificate is None else list(model.certificate.verdicts)
-    unproved = f"Not certified: {model.ledger.meaning('certified')}" if not claims and certificate is None else ""
-    if as_json:
-        said = {"model": str(out_dir), "right": measured.right, "answers": measured.total, "claims": claims}
-        said |= {"not_certified": unproved} if unproved else {}
-        print_json({**said, "ledger": model.ledger.to_json()})
-    else:
-        say(table.source)
-        say(f"compiled into {model.describe()}")
-        say(f"{measured} (measured). Written to {out_dir}; `onelayer inspect {out_dir}` lists every constant.")
-        if claims:
-            say(f"{len(claims)} claims proved. Check them again: onelayer verify {out_dir} --data {data}")
-        elif unproved:
-            say(in_options(unproved))
-    if not measured.perfect:
-        err.print(f"the first wrong answer: {measured.first_wrong}", markup=False)
-        raise typer.Exit(ExitCode.NO)
+app.command()(memorizing.memorize)
 
 
 @app.command()
@@ -140,7 +81,9 @@ def predict(
         step("reading")
         memory, table = load(model), read_table(data)
         step("answering")
-        measured = recall_answers(memory, table.X, answers_of(table), table.lengths) if check_answers else None
+        measured = (
+            recall_answers(memory, table.X, memorizing.answers_of(table), table.lengths) if check_answers else None
+        )
         answers = memory.predict(table.X, table.lengths)
         if out_file is not None:
             step("writing")
@@ -169,37 +112,12 @@ def predict(
 for command in (inspection.inspect, certificates.verify, certificates.explain, certificates.report, casting.cast):
     app.command()(command)
 app.command()(race.race)
+app.command()(memorizing.plan)
 app.command()(text.memorize_text)
 app.command()(text.recite)
 app.command()(approximation.approximate)
 app.command()(approximation.targets)
 app.add_typer(lab.app)
-
-
-@app.command()
-def plan(
-    data: Data,
-    rank: Rank = None,
-    dtype: Dtype = "auto",
-    mapping: MappingOption = "auto",
-    readout: ReadoutOption = "auto",
-    positions: Positions = False,
-    default: Default = None,
-    seed: Seed = 0,
-    as_json: AsJson = False,
-) -> None:
-    """Say before compiling what it will take. Exit code 1: no such model can satisfy the data, and why."""
-    with progress() as step, about(data):
-        step("reading")
-        table = read_table(data)
-        options = options_for(table, rank, dtype, mapping, readout, positions, default, seed)
-        result = plan_data(*data_of(table), on_step=step, **options)
-    if as_json:
-        print_json(result.to_json())
-    else:
-        say(in_options(str(result)))
-    if not result.possible:
-        raise typer.Exit(ExitCode.NO)
 
 
 @app.command()
@@ -245,18 +163,6 @@ def version(
     if show_version:
         say(__version__)
         raise typer.Exit
-
-
-def answers_of(table: Table) -> Any:
-    if table.Y is None:
-        raise DataError("data", "answers beside the sequences", "there are none", "Add a column of answers.")
-    return table.Y
-
-
-def data_of(table: Table) -> tuple[Sequences, Answers]:
-    """What is in the file, read once for all that follows."""
-    sequences = read_sequences(table.X, table.lengths)
-    return sequences, read_answers(answers_of(table), sequences, table.scope)
 
 
 def run() -> None:

@@ -17,7 +17,8 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from onelayer.cli.exit_codes import ExitCode
 from onelayer.errors import OnelayerError, visible
-from onelayer.problems.tables import Table, like_answers
+from onelayer.problems.conflicts import OnConflict
+from onelayer.problems.tables import Table, format_of, like_answers
 from onelayer.search.options import mapping_names, readout_names
 from onelayer.search.problem import Mapping, Options, Readout
 
@@ -35,6 +36,8 @@ class Screen(Console):
 
 out, err = Screen(), Screen(stderr=True)
 
+#: Files whose tokens are in order by what they are: sentences.
+IN_ORDER = (".conll",)
 Data = Annotated[
     Path,
     typer.Argument(
@@ -59,28 +62,36 @@ Default = Annotated[
     str | None,
     typer.Option(help="Answer for inputs that are not stored: a class, or a number.", show_default=False),
 ]
-Positions = Annotated[bool, typer.Option("--positions", help="The order of the tokens matters.")]
+Positions = Annotated[
+    bool | None,
+    typer.Option("--positions/--no-positions", help="Whether the order of tokens matters; by default in .conll."),
+]
+OnConflictOption = Annotated[
+    OnConflict,
+    typer.Option("--on-conflict", help="Which of several answers to one context is kept; drop: no such sequence."),
+]
 Seed = Annotated[int, typer.Option(min=0, help="Same data and seed, same weights.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
 
 
 def options_for(
+    data: Path,
     table: Table,
     rank: int | None,
     dtype: str,
     mapping: Mapping,
     readout: Readout,
-    positions: bool,
+    positions: bool | None,
     default: str | None,
     seed: int,
 ) -> Options:
-    """The options of `memorize` and `plan` as the library takes them."""
+    """The options of `memorize` and `plan` as the library takes them. Sentences are read in their order."""
     options = Options(
         rank=rank,
         dtype=None if dtype == "auto" else dtype,
         mapping=mapping,
         readout=readout,
-        positions=positions,
+        positions=format_of(data) in IN_ORDER if positions is None else positions,
         seed=seed,
         scope=table.scope,
     )
@@ -103,6 +114,7 @@ def in_options(message: str) -> str:
     """Arguments of the library as options of the command line."""
     message = re.sub(r"\btolerance=([\d.e+-]+\d)", r"--tolerance \1", message)
     message = re.sub(r'\b(mapping|readout|dtype|scope|tokenizer|construction)="(\w+)"', r"--\1 \2", message)
+    message = re.sub(r'\bon_conflict="(\w+)"', r"--on-conflict \1", message)
     return (
         message.replace("positions=True", "--positions")
         .replace("overwrite=True", "--overwrite")

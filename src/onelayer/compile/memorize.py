@@ -25,7 +25,10 @@ from onelayer.interfaces import Answers
 from onelayer.ledger import Constant, Ledger
 from onelayer.measure.recall import recall_answers
 from onelayer.model import Model
+from onelayer.problems.answers import read_answers
+from onelayer.problems.conflicts import OnConflict, Settled, settle
 from onelayer.problems.scopes import Scope, at_answers
+from onelayer.problems.sequences import read_sequences
 from onelayer.readouts.method import READOUTS
 from onelayer.search.problem import NO_DEFAULT, Mapping, Options, Problem, Readout, read_problem
 from onelayer.search.routes import Found, Step, in_a_dtype_that_does, search
@@ -47,6 +50,7 @@ def memorize(
     default: Any = NO_DEFAULT,
     seed: int = 0,
     scope: Scope | None = None,
+    on_conflict: OnConflict = "refuse",
     certify: bool | None = None,
     tolerance: float | None = None,
     on_step: Step | None = None,
@@ -71,6 +75,9 @@ def memorize(
               are errors
     seed      same data and seed, same weights
     scope     "token" or "sequence", where the shape of Y leaves it open
+    on_conflict  what to do where one context has several answers: "refuse" the data; keep the "first" of them, or
+              the most frequent ("vote"; of equally frequent ones the first); or "drop" every sequence that has a
+              part in it. The ledger counts and lists them
     certify   True: have every answer proved, or raise; False: do not; None: where that takes at most a few times
               the build, and if it can be. The model has its ``certificate``; without one, the ledger says why
     tolerance how far real answers may be off, to be proved; by default as far as rounding to the dtype
@@ -82,28 +89,28 @@ def memorize(
     >>> model.predict([["robber", "bank"]]).tolist()
     [['crime', 'money']]
     """
-    options = Options(
-        lengths=lengths,
-        rank=rank,
-        dtype=dtype,
-        mapping=mapping,
-        readout=readout,
-        positions=positions,
-        default=default,
-        seed=seed,
-        scope=scope,
-    )
-    return _compile(X, Y, options, certify, tolerance, on_step)
+    options = Options(lengths=lengths, rank=rank, dtype=dtype, mapping=mapping, readout=readout)
+    options |= Options(positions=positions, default=default, seed=seed, scope=scope)
+    return _compile(settled(X, Y, on_conflict, options), options, certify, tolerance, on_step)
+
+
+def settled(X: Any, Y: Any, on_conflict: OnConflict, options: Options) -> Settled:
+    """The data as it is to be stored: read, and without conflicts if a person chose what to keep."""
+    sequences = read_sequences(X, options.get("lengths"))
+    answers = read_answers(Y, sequences, options.get("scope"))
+    dtype = options.get("dtype")
+    seen_as = dtype if dtype in ("float32", np.float32) else None
+    return settle(sequences, answers, on_conflict, bool(options.get("positions")), seen_as)
 
 
 def _compile(
-    X: Any, Y: Any, options: Options, certify: bool | None, tolerance: float | None, on_step: Step | None
+    given: Settled, options: Options, certify: bool | None, tolerance: float | None, on_step: Step | None
 ) -> Model:
-    """Read, search, assemble, prove. What float32 is too small for may show at any stage after reading."""
+    """Search, assemble, prove. What float32 is too small for may show at any stage after reading."""
 
     def build(problem: Problem) -> Model:
         problem, found = search(replace(problem, dtype_is_free=False), on_step)
-        model = assemble(problem, found)
+        model = assemble(problem, found, given.constants)
         if certify is None and tolerance is None and (why := too_large(problem.sequences.tokens)):
             return without_proof(model, why)
         return certified(
@@ -115,11 +122,11 @@ def _compile(
             tolerance,
         )
 
-    return in_a_dtype_that_does(read_problem(X, Y, options), build)
+    return in_a_dtype_that_does(read_problem(given.sequences, given.answers, options), build)
 
 
-def assemble(problem: Problem, found: Found) -> Model:
-    """Layers, ledger and interface into a model."""
+def assemble(problem: Problem, found: Found, about_data: tuple[Constant, ...] = ()) -> Model:
+    """Layers, ledger and interface into a model; ``about_data`` ends the ledger."""
     context_map, fitted = found.context_map, found.fit.readout
     assert fitted is not None
     transformer, gadgets = compose(
@@ -141,7 +148,7 @@ def assemble(problem: Problem, found: Found) -> Model:
         error = _measured_error(problem, model, fitted.kind)
         model = replace(model, interface=replace(interface, error_upper=error))
         extra = [Constant("readout_error", error, "largest |output - answer| over the data, measured")]
-    built = replace(model, ledger=Ledger((*_ledger(problem, found, model), *extra)))
+    built = replace(model, ledger=Ledger((*_ledger(problem, found, model), *extra, *about_data)))
     if "evaluator" in vars(model):  # of the same weights: what was recognised need not be recognised again
         vars(built)["evaluator"] = model.evaluator
     return built

@@ -8,9 +8,10 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from onelayer.compile.memorize import assemble
+from onelayer.compile.memorize import assemble, settled
 from onelayer.errors import HypothesisError
 from onelayer.gadgets.stacks import layers_of
+from onelayer.problems.conflicts import OnConflict
 from onelayer.readouts.method import READOUTS
 from onelayer.search.problem import Options, Problem, read_problem
 from onelayer.search.routes import Found, Step, in_a_dtype_that_does, search
@@ -21,6 +22,7 @@ class Plan:
     """Sizes are exact, since the same search is run; seconds are measured on this machine, just now.
 
     When the data cannot be compiled, ``possible`` is False and ``obstacle`` names the witness and the remedy.
+    ``conflicts`` counts the contexts that have more than one answer, settled or not.
     """
 
     possible: bool
@@ -28,6 +30,7 @@ class Plan:
     sequences: int = 0
     answers: int = 0
     distinct: int = 0
+    conflicts: int = 0
     mapping: str = ""
     rank: int = 0
     parameters: int = 0
@@ -43,9 +46,11 @@ class Plan:
     def __str__(self) -> str:
         if not self.possible:
             return f"impossible: {self.obstacle}"
+        settled = f", {self.conflicts:,} conflicts settled" if self.conflicts else ""
         available = ", ".join(f"{b:.0f} in {name}" for name, b in (self.bits_available or {}).items())
         return (
-            f"{self.answers:,} answers in {self.sequences:,} sequences, {self.distinct:,} distinct contexts\n"
+            f"{self.answers:,} answers in {self.sequences:,} sequences, {self.distinct:,} distinct contexts"
+            f"{settled}\n"
             f"one head of rank {self.rank}, mapping {self.mapping}\n"
             f"{self.bits_needed:.0f} bits a coordinate needed; {available} available; contexts may move by "
             f"{self.margin:.3g} times their rounding error\n"
@@ -53,13 +58,23 @@ class Plan:
         )
 
 
-def plan(X: Any, Y: Any, *, on_step: Step | None = None, **options: Unpack[Options]) -> Plan:
+def plan(
+    X: Any,
+    Y: Any,
+    *,
+    on_conflict: OnConflict = "refuse",
+    on_step: Step | None = None,
+    **options: Unpack[Options],
+) -> Plan:
     """Say before compiling what it will take. Same arguments as `memorize`; nothing is written."""
     start = time.perf_counter()
+    given = settled(X, Y, on_conflict, options)
     try:
-        problem, found = in_a_dtype_that_does(read_problem(X, Y, options), lambda problem: _found(problem, on_step))
+        problem = read_problem(given.sequences, given.answers, options)
+        problem, found = in_a_dtype_that_does(problem, lambda problem: _found(problem, on_step))
     except HypothesisError as error:
-        return Plan(False, str(error), seconds=time.perf_counter() - start)
+        conflicts = settled(given.sequences, given.answers, "first", options).conflicts
+        return Plan(False, str(error), conflicts=len(conflicts), seconds=time.perf_counter() - start)
     parameters = count_parameters(found)
     span = float(np.ptp(found.context_map.coordinates, axis=0).max())
     unit_radius = found.context_map.radius / (float(np.finfo(problem.dtype).eps) / 2)
@@ -68,6 +83,7 @@ def plan(X: Any, Y: Any, *, on_step: Step | None = None, **options: Unpack[Optio
         sequences=problem.sequences.N,
         answers=len(problem.answers.rows),
         distinct=found.fit.distinct,
+        conflicts=len(given.conflicts),
         mapping=found.route.mapping,
         rank=found.route.rank,
         parameters=parameters,

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onelayer.errors import HypothesisError
+from onelayer.problems.conflicts import in_conflict
 from onelayer.problems.sequences import Sequences
 
 Array = NDArray[Any]
@@ -100,13 +101,45 @@ def refuse_contradictions(
             if different:
                 collision = tuple(company.place(s, per_sequence) for s in (firsts[0], different[0]))  # type: ignore[assignment]
     if contradiction is not None:
-        raise _contradiction(company, *contradiction, per_sequence, answer)
+        raise _contradiction(company, *contradiction, per_sequence, answer, _all(company, rows, per_sequence))
     if proportional is not None:
-        raise _proportional(company, *(company.place(s, per_sequence) for s in proportional))
+        first, second = (company.place(s, per_sequence) for s in proportional)
+        raise _proportional(company, first, second, _all(company, rows, per_sequence))
     return collision
 
 
-def _contradiction(company: Company, a: int, b: int, per_sequence: bool, answer: Any) -> HypothesisError:
+@dataclass(frozen=True)
+class _Conflicts:
+    """How many contexts have more than one answer, and how many would if the order of tokens mattered."""
+
+    count: int
+    in_order: int
+
+    @property
+    def found(self) -> str:
+        return f"{self.count:,} context{' has' if self.count == 1 else 's have'} more than one answer, the first: "
+
+    @property
+    def order(self) -> str:
+        left = f"{self.in_order:,} of {self.count:,} conflicts are" if self.in_order else "no conflict is"
+        return f"Pass positions=True if the order matters ({left} left then)"
+
+
+#: How to go on with data that has conflicts.
+CHOOSE = 'or choose which answers to keep: on_conflict="vote" (also "first" or "drop").'
+
+
+def _all(company: Company, rows: Array, per_sequence: bool) -> _Conflicts:
+    count, in_order = (
+        len(in_conflict(company.sequences, rows, per_sequence, positions, company.dtype))
+        for positions in (company.positions, True)
+    )
+    return _Conflicts(count, in_order)
+
+
+def _contradiction(
+    company: Company, a: int, b: int, per_sequence: bool, answer: Any, conflicts: _Conflicts
+) -> HypothesisError:
     first, second = company.place(a, per_sequence), company.place(b, per_sequence)
     s = company.sequences
     answers = f"with answers {answer(a)} and {answer(b)}"
@@ -114,22 +147,22 @@ def _contradiction(company: Company, a: int, b: int, per_sequence: bool, answer:
         assert first.k is not None
         token = s.show(first.i, first.k)
         found = f"sequence {first.i} has tokens {first.k} and {second.k} both equal to {token} {answers}"
-        remedy = "Pass positions=True if the order matters, or give equal tokens equal answers."
+        remedy = f"{conflicts.order}, give equal tokens equal answers, {CHOOSE}"
     elif company.positions or np.array_equal(s.tokens[first.i], s.tokens[second.i]):
         found = f"{first} and {second} are the same in the same company, {answers}"
-        remedy = "Correct or drop one of the two."
+        remedy = f"Correct or drop one of the two, {CHOOSE}"
     else:
         found = f"{first} and {second} are the same in the same company, only in another order, {answers}"
-        remedy = "Pass positions=True if the order matters, or give them equal answers."
-    return HypothesisError("equivariance", "equal contexts to have equal answers", found, remedy)
+        remedy = f"{conflicts.order}, give them equal answers, {CHOOSE}"
+    return HypothesisError("equivariance", "equal contexts to have equal answers", conflicts.found + found, remedy)
 
 
-def _proportional(company: Company, a: Place, b: Place) -> HypothesisError:
+def _proportional(company: Company, a: Place, b: Place, conflicts: _Conflicts) -> HypothesisError:
     return HypothesisError(
         "empirical_measure",
         "multisets that are not proportional",
-        f"{a} and {b} have different answers, but their sequences hold the same tokens in the same proportions "
-        f"({sum(company.multiset(a.i).values())} and {sum(company.multiset(b.i).values())} tokens), and every "
-        "softmax average over them is equal",
-        "Pass positions=True, or give them equal answers.",
+        f"{conflicts.found}{a} and {b} have different answers, but their sequences hold the same tokens in the "
+        f"same proportions ({sum(company.multiset(a.i).values())} and {sum(company.multiset(b.i).values())} "
+        "tokens), and every softmax average over them is equal",
+        f"{conflicts.order}, give them equal answers, {CHOOSE}",
     )
