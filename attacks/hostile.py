@@ -279,7 +279,10 @@ def _long_sequences() -> Iterator[Hostile]:
     yield Hostile("30,000 ids, the last", "few logits", "VERIFIED", "", last.write)
     short = {"lengths": np.ones(3, np.int64), "which": np.zeros(3, np.int64)}
     padded = plain(np.repeat(long, 3, axis=0), claim(scope="sequence"), **short)
-    yield _over("90,000 ids, nearly all padding", "3e9 logits", padded)
+    yield Hostile("90,000 ids, nearly all padding", "few logits", "VERIFIED", "", padded.write)
+    one_long = plain(np.repeat(long, 3, axis=0), claim(scope="sequence"), **short)
+    one_long.data["lengths"] = np.array([1, 30_000, 1])
+    yield _over("one long sequence among short ones", "9e8 logits", one_long)
     strangers = plain(two, claim("rejects", eps=0.0), strangers=long, default=np.zeros(1))
     yield _over("30,000 strangers", "9e8 logits", strangers)
     windows = plain(two, claim(scope="last"), which=np.zeros(500_001, np.int64))

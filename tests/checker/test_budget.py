@@ -131,7 +131,7 @@ def scratch(n: int, together: float = 0) -> float:
 def test_coordinates_take_what_their_shapes_say(net, shape, last, embedded, queries, rows, together) -> None:
     """Tokens that are embedded, queries, and the rows of logits; sums of each, times what one takes."""
     with counted() as lines:
-        spend_on_coordinates(net, np.zeros(shape, np.int64), FLOAT64, last)
+        spend_on_coordinates(net, np.zeros(shape, np.int64), np.full(19, 17), FLOAT64, last)
     ((what, operations, for_now, kept),) = lines
     assert what == f"{rows * 17 * 5:.2g} logits"
     assert operations == pytest.approx(
@@ -141,5 +141,17 @@ def test_coordinates_take_what_their_shapes_say(net, shape, last, embedded, quer
     assert kept == 32 * queries * 14
 
 
+def test_padding_takes_nothing() -> None:
+    """Lengths 17 and 3 of places for 17: 20 tokens, and 17^2 + 3^2 logits of each head."""
+    with counted() as lines:
+        for seeing in (True, False):
+            net = network(table=None, seeing=seeing)
+            spend_on_coordinates(net, np.zeros((2, 17, 3)), np.array([17, 3]), FLOAT64, False)
+    for (what, operations, _, kept), logits in zip(lines, (298, 20), strict=True):
+        assert what == f"{logits * 5:.2g} logits"
+        assert operations == pytest.approx(20 * (EMBED + PROJECT + QUERY) + logits * 5 * LOGIT, rel=1e-12)
+        assert kept == 32 * 20 * 14
+
+
 def test_nothing_is_looked_at_where_nothing_is_limited() -> None:
-    spend_on_coordinates(None, None, FLOAT64, False)  # type: ignore[arg-type]
+    spend_on_coordinates(None, None, None, FLOAT64, False)  # type: ignore[arg-type]

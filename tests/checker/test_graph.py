@@ -20,7 +20,9 @@ def drawn(rng, *shape: int) -> np.ndarray:
     return np.round(rng.standard_normal(shape) * 64) / 128
 
 
-def tensors(rng, *, source="lift", heads=2, s=2, bias=True, positions=True, before=(), biases="QK", blind=""):
+def tensors(
+    rng, *, source="lift", heads=2, s=2, bias=True, positions=True, before=(), biases="QK", blind="", alike=False
+):
     """Weights of a network whose first layers are of the given shapes."""
     T = {}
     first = before[0] if before else (W,)
@@ -43,6 +45,8 @@ def tensors(rng, *, source="lift", heads=2, s=2, bias=True, positions=True, befo
     for name in blind:
         T[f"attention.W_{name}"] = np.zeros((heads, W, s))
         T.pop(f"attention.b_{name}", None)
+    if alike:
+        T["attention.W_Q"] = np.zeros((heads, W, s))
     T |= {"readout.0.weight": drawn(rng, W, c), "readout.0.bias": drawn(rng, c)}
     return T | {"readout.1.weight": drawn(rng, c, 1), "readout.1.bias": drawn(rng, 1)}
 
@@ -127,6 +131,8 @@ NETWORKS = {
     "no biases": {"biases": ""},
     "queries are zero": {"blind": "Q"},
     "keys are zero": {"blind": "K"},
+    "queries are biases": {"alike": True},
+    "queries are biases, of a table": {"source": "table", "alike": True, "heads": 1},
     "nothing is seen": {"blind": "QK"},
     "a table of which nothing is seen": {"source": "table", "blind": "QK"},
     "as many heads as numbers in the stream": {"source": "table", "blind": "QK", "heads": W, "s": 1},
@@ -144,7 +150,15 @@ def sequences(rng, T, lengths):
     return X
 
 
-CUT = ("a lift", "a table and layers", "three heads", "nothing is seen", "a table of which nothing is seen")
+CUT = (
+    "queries are biases",
+    "queries are biases, of a table",
+    "a lift",
+    "a table and layers",
+    "three heads",
+    "nothing is seen",
+    "a table of which nothing is seen",
+)
 
 
 @pytest.mark.parametrize(
@@ -194,6 +208,44 @@ def test_what_the_arithmetic_rounds_and_what_moves_is_inside(name) -> None:
     assert (reached.max() > 0.01 * r.max()) == (r.max() > 0)
 
 
+def test_queries_that_are_biases_are_asked_once(monkeypatch) -> None:
+    """One row of logits for each sequence; a row for each token where queries differ, see different keys, or where
+    0 times a number that overflows would not be 0."""
+    rows = []
+    honest = graph.softmax
+    monkeypatch.setattr(graph, "softmax", lambda x, *rest: rows.append(x.m.shape[2]) or honest(x, *rest))
+    rng = np.random.default_rng(8)
+    T = tensors(rng, alike=True)
+    X, lengths = sequences(rng, T, LENGTHS["full"]), LENGTHS["full"]
+    for causal, last, expected in ((False, False, 1), (True, False, n), (False, True, 1), (True, True, 1)):
+        rows.clear()
+        found(T, X, lengths, 0.0, FLOAT32, last, causal)
+        assert set(rows) == {expected}
+    assert build(T).asks_alike
+    assert not build(T, causal=True).asks_alike
+    assert not build(tensors(rng)).asks_alike
+    rows.clear()
+    with np.errstate(all="ignore"):
+        found(T, X * 1e38, lengths, 0.0, FLOAT32, False)
+    assert set(rows) == {n}
+
+
+def test_a_part_of_what_is_known_has_its_places() -> None:
+    """Some sequences, up to the longest of them: the same coordinates as all of them with padding."""
+    rng = np.random.default_rng(9)
+    for options in ({"source": "table"}, {"source": "table", "blind": "QK"}, {"source": "table", "alike": True}):
+        T = tensors(rng, **options)
+        network, lengths = build(T), np.array([2, 1, 2, 1, 2])
+        X = sequences(rng, T, lengths)
+        known = network.known(X, 0.0, REAL)
+        rows = np.array([4, 0, 1])
+        assert known.at(rows, 2).n == 2
+        (_, t), *_ = network.coordinates(X[rows, :2], lengths[rows], 0.0, REAL, False, known.at(rows, 2))
+        whole = found(T, X, lengths, 0.0, REAL, False)[0][rows, :2]
+        for one, other, length in zip(t.m, whole, lengths[rows], strict=True):
+            np.testing.assert_allclose(one[:length], other[:length], rtol=0, atol=1e-12)
+
+
 def test_equal_numbers_are_looked_up(monkeypatch) -> None:
     """Of tokens that are one number, of which few differ, each is computed once: the coordinates are the same."""
     rng = np.random.default_rng(3)
@@ -209,6 +261,8 @@ def test_equal_numbers_are_looked_up(monkeypatch) -> None:
     ids = build(tensors(rng, source="table"))
     assert ids.known(np.zeros((V, n), np.int64), 0.0, REAL) is not None
     assert ids.known(np.zeros((V - 1, n), np.int64), 0.0, REAL) is None
+    assert ids.known(np.zeros((2 * V, n), np.int64), 0.0, REAL, 0.5) is not None
+    assert ids.known(np.zeros((2 * V, n), np.int64), 0.0, REAL, 0.49) is None  # the rest is padding
     for block in (1, 7, 1 << 18):
         monkeypatch.setattr(graph, "BLOCK", block)
         monkeypatch.setattr(graph, "CACHED", block)

@@ -131,7 +131,7 @@ def test_an_honest_folder_of_millions_of_answers_has_room() -> None:
     with budget.limited(None, None):
         budget.allow_bytes("data", tokens.nbytes, 1)
         for _ in range(8):
-            budget.spend_on_coordinates(network(1, 32, 4, 4), tokens, FLOAT32, last=False)
+            budget.spend_on_coordinates(network(1, 32, 4, 4), tokens, np.full(100_000, 16), FLOAT32, last=False)
 
 
 def test_what_is_asked_for_counts_in_all() -> None:
@@ -140,7 +140,7 @@ def test_what_is_asked_for_counts_in_all() -> None:
 
     def ask(times: int) -> None:
         for _ in range(times):
-            budget.spend_on_coordinates(model, tokens, FLOAT32, last=False)
+            budget.spend_on_coordinates(model, tokens, np.full(1000, 100), FLOAT32, last=False)
 
     with budget.limited(None, None):
         ask(8)

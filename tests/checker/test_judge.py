@@ -41,8 +41,8 @@ class Readout:
 
 
 class Known(Ball):
-    def at(self, rows: slice) -> Known:
-        return Known(self.m[rows], self.r[rows])
+    def at(self, rows: slice, n: int | None = None) -> Known:
+        return Known(self.m[rows][:, :n], self.r[rows][:, :n])
 
 
 class Network:
@@ -58,8 +58,10 @@ class Network:
         self.feedforward = Readout()
         self.asked: list[tuple[float, str]] = []
 
-    def known(self, tokens, radius, A):  # noqa: ARG002
+    def known(self, tokens, radius, A, share):
         """All coordinates, of which a part is taken with a part of the sequences."""
+        assert 0 < share <= 1
+        assert len(tokens)
         self.asked.append((radius, A.name))
         return Known(self.m, np.broadcast_to(self.r(A, radius), self.m.shape))
 
@@ -287,7 +289,7 @@ def test_coordinates_are_computed_once_for_each_arithmetic_radius_and_scope() ->
             assert (first.i.tolist(), first.k.tolist()) == ([0, 0, 1, 2, 2], [0, 1, 0, 0, 1])
             assert first.t.m.ravel().tolist() == [0, 1, 2, 4, 5]
     assert len(network.asked) == 8
-    assert seen[:2] == [(2, 3), (3, 3)]
+    assert seen[:2] == [(1, 3), (3, 3)]  # the short one first
     assert judge.has(FLOAT32, "token")
     assert judge.has(REAL, "last")
     assert not judge.has(FLOAT64, "token")
@@ -356,12 +358,12 @@ def test_coordinates_and_answers_are_counted_before_they_are_computed(monkeypatc
     judge = Judge(network, d)
     with counted() as lines:
         judge.judge(claim(arith="float32"))
-    assert [(net, id(tokens), A.name, last) for net, tokens, A, last in asked] == [
-        (network, id(d.tokens), "float32", False)
+    assert [(net, id(tokens), id(lengths), A.name, last) for net, tokens, lengths, A, last in asked] == [
+        (network, id(d.tokens), id(d.lengths), "float32", False)
     ]
     assert lines == [("12 answers", 12 * (1.0 + 40 * 2), 0, 0)]
     judge.samples(FLOAT64, "last")
-    assert asked[1][2:] == (FLOAT64, True)
+    assert asked[1][3:] == (FLOAT64, True)
 
 
 def test_one_process_judges_unless_more_are_asked_for() -> None:
@@ -384,8 +386,8 @@ def test_a_network_may_know_nothing_beforehand() -> None:
     """Then every part is computed of its own sequences."""
 
     class Unknown(Network):
-        def known(self, tokens, radius, A):
-            super().known(tokens, radius, A)
+        def known(self, tokens, radius, A, share):
+            super().known(tokens, radius, A, share)
 
         def coordinates(self, tokens, lengths, radius, A, last, known):
             assert known is None
@@ -424,6 +426,28 @@ def test_processes_say_what_one_says(monkeypatch, jobs) -> None:
     known = data(np.zeros(3), strangers=unknown)
     found = Judge(Network(np.full((5, 2, 1), 7.0)), known, jobs=jobs).judge(claim("rejects"))
     assert found.why == "10 answers, largest error 0"
+
+
+def test_sequences_of_like_lengths_go_together_and_come_back_in_order() -> None:
+    """Hardly any padding is looked at: of lengths 9, 1, 2, 8, 9 those that are nearly alike are together."""
+    lengths = np.array([9, 1, 2, 8, 9])
+    assert [np.arange(5)[rows].tolist() for rows in judging.of_like_lengths(lengths)] == [[1], [2], [0, 3, 4]]
+    assert judging.of_like_lengths(np.array([7, 7])) == [slice(None)]
+    m = np.full((5, 9, 1), -9.0)
+    m[np.arange(9) < lengths[:, None]] = np.arange(29)[:, None]
+    looked = []
+
+    class Watched(Network):
+        def coordinates(self, tokens, *rest):
+            looked.append(tokens.shape[:2])
+            return super().coordinates(tokens, *rest)
+
+    tokens = np.arange(5)[:, None, None] + np.zeros((5, 9, 1), np.float32)
+    told: list = []
+    judge = Judge(Watched(m), data(np.arange(29), lengths=lengths, tokens=tokens), lambda *x: told.append(x))
+    assert judge.samples(REAL, "token").t.m.ravel().tolist() == list(range(29))
+    assert looked == [(1, 1), (1, 2), (3, 9)]
+    assert told == [(1, 5), (2, 5), (4, 5), (5, 5)]
 
 
 def test_what_is_proved_is_not_proved_again() -> None:

@@ -163,7 +163,7 @@ class Quantised:
 
 def numbers_words(stream: TokenStream) -> bool:
     """Whether codes of all words would be many beside the answers."""
-    return stream.vocabulary >= LARGE_VOCABULARY and stream.vocabulary * TOKENS_A_WORD > stream.ids.size
+    return stream.vocabulary >= LARGE_VOCABULARY and stream.vocabulary * TOKENS_A_WORD > stream.count
 
 
 def words(stream: TokenStream, rank: int, values: int, rng: np.random.Generator) -> Raw:

@@ -158,6 +158,7 @@ class TokenStream:
     vocabulary: int
     dtype: np.dtype[Any]
     positions: bool
+    count: int  # tokens, padding not counted
 
     #: Levels lie in [-2, 2] and positions add at most 1, so codes 8 apart never meet.
     SPACING = 8.0
@@ -235,7 +236,7 @@ def _largest_norm(tokens: Array, scale: Array) -> float:
 def open_stream(sequences: Sequences, dtype: np.dtype[Any], positions: bool) -> Stream:
     if sequences.vocabulary is None:
         return RealStream.prepare(sequences, dtype, positions)
-    return TokenStream(sequences.tokens, len(sequences.vocabulary), dtype, positions)
+    return TokenStream(sequences.tokens, len(sequences.vocabulary), dtype, positions, sequences.token_count())
 
 
 def few_bits(beta: float) -> float:

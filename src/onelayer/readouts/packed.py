@@ -35,6 +35,8 @@ Array = NDArray[Any]
 COORDINATES = 2 * TABLES + 1
 #: Cells per key: where peeling begins to work, what a lane of few keys needs more, and by how much it is raised.
 LOAD, FOR_FEW, RELOAD, TRIES = 1.235, 2.0, 1.01, 16
+#: Keys that lie in clusters need more room, or other lanes: then it is raised by more, and lanes change.
+CLUSTERED, CLUSTERED_TRIES = 1.06, 12
 #: Distinct values of a coordinate per row cell, so that rows fill evenly.
 VALUES_PER_ROW = 6
 #: Fewest keys of a lane: fewer do not peel at a load worth having.
@@ -119,16 +121,17 @@ def construct(keys: Array, values: Array, dtype: np.dtype[Any], radius: float, s
 def _packed(keys: Array, answers: Array, dtype: np.dtype[Any], radius: float, seed: int) -> Readout | None:
     ways = shapes(len(keys), int(answers.max()) + 1, finest := finest_rows(keys))
     layout = ways[0].layout
-    lane_cells, lane = cut(keys[:, COORDINATES - 1], COORDINATES - 1, layout.lanes, 3 * radius)
-    if lane_cells.count != layout.lanes:
-        return None
-    members = [np.flatnonzero(lane == k) for k in range(layout.lanes)]
-    fullest = max(len(some) for some in members)
-    for attempt in range(TRIES):
-        load = (LOAD + FOR_FEW / np.sqrt(fullest)) * RELOAD**attempt
+    for attempt in range(TRIES + CLUSTERED_TRIES):
+        rng, later = np.random.default_rng([seed, attempt, 13]), max(0, attempt + 1 - TRIES)
+        order = np.append(rng.permutation(2 * TABLES), 2 * TABLES) if not later else rng.permutation(COORDINATES)
+        lane_cells, lane = cut(keys[:, order[-1]], int(order[-1]), layout.lanes, 3 * radius)
+        if lane_cells.count != layout.lanes:
+            continue
+        members = [np.flatnonzero(lane == k) for k in range(layout.lanes)]
+        fullest = max(len(some) for some in members)
+        load = (LOAD + FOR_FEW / np.sqrt(fullest)) * RELOAD ** (attempt - later) * CLUSTERED**later
         shape = Shape.of(layout, fullest, load, finest)
-        pairing = np.random.default_rng([seed, attempt, 13]).permutation(2 * TABLES)
-        cuts, cell = _hash(keys, pairing, shape, radius)
+        cuts, cell = _hash(keys, order, shape, radius)
         rounds = _peeled(cell, members, TABLES * shape.rows * shape.columns)
         if rounds is not None:
             words = fill(layout, rounds, answers, members, TABLES * shape.rows * shape.columns)
@@ -204,7 +207,7 @@ def _build(
         layout,
         shape.block,
         tuple(line for line, _ in made),
-        COORDINATES - 1,
+        lanes.coordinate,
         -weight[1:, 1],
         bias[1:, 1],
         np.ascontiguousarray(words.reshape(layout.words, TABLES, R, G).swapaxes(0, 1)),

@@ -77,16 +77,18 @@ def allow_bytes(name: str, size: int, copies: int) -> None:
         budget.operations += budget.each_byte * size
 
 
-def spend_on_coordinates(network: Network, tokens: Array, A: Arithmetic, last: bool) -> None:
-    """What the coordinates of all tokens, or of the last ones, take; from shapes alone."""
+def spend_on_coordinates(network: Network, tokens: Array, lengths: Array, A: Arithmetic, last: bool) -> None:
+    """What the coordinates of all tokens, or of the last ones, take; from shapes and lengths alone."""
     if _current.get() is None:
         return
     (N, n), (H, w, s) = tokens.shape[:2], network.tensors["attention.W_Q"].shape
-    queries, c, table = N * (1 if last else n), network.bottleneck.bias.size, network.tensors.get("embedding.table")
-    embedded = n * (N if table is None else min(N, len(table)))
+    places, c, table = float(lengths.sum()), network.bottleneck.bias.size, network.tensors.get("embedding.table")
+    queries = N if last else places
+    embedded = places if table is None else min(places, n * len(table))
     together = embedded * (w + 3 * H * s) if table is not None or tokens.shape[2] == 1 else 0
-    width, logits = w + 3 * H * s, float(N if network.unseeing(last) else queries) * n * H
-    operations = embedded * (network.feedforward.effort(A) + 40.0 * w) + float(N) * n * width * (w / 2 + 40)
+    one_asks = last or network.unseeing(last) or network.asks_alike
+    width, logits = w + 3 * H * s, H * (places if one_asks else float((lengths.astype(float) ** 2).sum()))
+    operations = embedded * (network.feedforward.effort(A) + 40.0 * w) + places * width * (w / 2 + 40)
     operations += logits * (2 * s + 70) + queries * (H * s * w / 2 + w * c / 2 + 40.0 * (w + c))
     scratch = 16.0 * (4 * n * (width + network.feedforward.widest) + 8 * n * H + 2 * together + 64 * n * w)
     spend(f"{logits:.2g} logits", operations, scratch + 32.0 * queries * c, 32.0 * queries * (c + 1))

@@ -46,7 +46,7 @@ class Network:
         """Balls of t for all tokens [N, n, c], or the last ones [N, 1, c]; tokens are known up to ``radius``."""
         n = tokens.shape[1]
         heads, width, size = self.tensors["attention.W_Q"].shape
-        queries = 1 if last or self.unseeing(last) else n
+        queries = 1 if last or self.unseeing(last) or self.asks_alike else n
         held = heads * size if known is not None else max(width, self.feedforward.widest)
         block = CACHED if known is None and not self.feedforward.layers else BLOCK  # layers pay for larger blocks
         if known is not None and last and self.unseeing(last) and (lengths == n).all():
@@ -62,8 +62,8 @@ class Network:
             t = relu(self.bottleneck.apply(self.attend(stream, lengths[rows], last), A))
             yield rows, t.reshape(-1, 1 if last else n, t.m.shape[-1])
 
-    def known(self, tokens: Array, radius: float, A: Arithmetic) -> Stream | None:
-        """The residual stream before attention for every different token at every place, if that is less work."""
+    def known(self, tokens: Array, radius: float, A: Arithmetic, share: float = 1.0) -> Stream | None:
+        """The stream before attention for every different token at every place, if fewer than ``share`` of all."""
         table, n = self.tensors.get("embedding.table"), tokens.shape[1]
         if table is not None:
             different, ids = np.arange(len(table)), tokens
@@ -71,7 +71,7 @@ class Network:
             some = tokens[: len(tokens) if tokens.shape[2] == 1 else 0].ravel()
             values, at = np.unique(some, return_inverse=True)
             different, ids = values[:, None], at.reshape(-1, n)
-        if not 0 < len(different) <= len(tokens):
+        if not 0 < len(different) <= share * len(tokens):
             return None
         step = max(1, BLOCK // (n * self.feedforward.widest))
         blocks = (np.repeat(different[a : a + step, None], n, axis=1) for a in range(0, len(different), step))
@@ -104,7 +104,7 @@ class Network:
         The stream and what all components of all heads add to it are the terms of one sum.
         Theorem: proofs/Linear.v residual_stream.
         """
-        n, A = stream.h.m.shape[1], stream.A
+        n, A = stream.n, stream.A
         visible = bool((lengths == n).all()) or (np.arange(n) < lengths[:, None])[:, None, None, :]
         if self.causal and not last:  # the last token sees the whole sequence, causal or not
             visible = visible & np.tri(n, dtype=bool)
@@ -122,9 +122,14 @@ class Network:
         blind = [not any(T[x].any() for x in (f"attention.W_{s}", f"attention.b_{s}") if x in T) for s in "QK"]
         return any(blind) and (last or not self.causal)
 
+    @property
+    def asks_alike(self) -> bool:
+        """Whether all queries are the same numbers, biases, and see the same keys: then one stands for all."""
+        return not self.tensors["attention.W_Q"].any() and not self.causal
+
     def equal(self, stream: Stream, visible: Array | bool, last: bool) -> Ball:
         """Averages [N, head, query, s] of the values with equal weights, the same for every query."""
-        A, n, (H, _, s) = stream.A, stream.h.m.shape[1], self.tensors["attention.W_Q"].shape
+        A, n, (H, _, s) = stream.A, stream.n, self.tensors["attention.W_Q"].shape
         if isinstance(visible, np.ndarray):
             p = softmax(exact(np.zeros((len(visible), 1, 1, n))), visible, A)
             y = dot(p, stream.heads("V"), A, extra=4)
@@ -136,7 +141,8 @@ class Network:
     def weighed(self, stream: Stream, lengths: Array, visible: Array | bool, last: bool) -> Ball:
         """Averages [N, head, query, s] of the values, some queries at a time."""
         A, q, keys, v = stream.A, stream.heads("Q"), stream.keys(), stream.heads("V")
-        if last:
+        alike = not last and self.asks_alike and stream.is_calm
+        if last or alike:
             q = q[np.arange(len(lengths)), :, lengths - 1][:, :, None]
         step = max(1, QUERIES * BLOCK // (v.m.shape[0] * v.m.shape[1] * v.m.shape[2]))
         found = []
@@ -144,7 +150,8 @@ class Network:
             seen = np.asarray(visible)
             seen = seen[..., a : a + step, :] if seen.ndim and seen.shape[-2] > 1 else seen
             found.append(dot(softmax(dot(q[:, :, a : a + step], keys, A), seen, A), v, A, extra=4))
-        return found[0] if len(found) == 1 else joined(found, axis=2)
+        y = found[0] if len(found) == 1 else joined(found, axis=2)
+        return Ball(*(np.broadcast_to(a, v.m.shape) for a in (y.m, y.r))) if alike else y
 
 
 @dataclass(frozen=True)
@@ -158,9 +165,13 @@ class Stream:
     ids: Array | None = None  # [N, n]
     found: dict[str, Ball] = field(default_factory=dict)
 
-    def at(self, rows: slice) -> Stream:
-        assert self.ids is not None
-        return replace(self, ids=self.ids[rows])
+    @property
+    def n(self) -> int:
+        return int((self.h.m if self.ids is None else self.ids).shape[1])
+
+    def at(self, rows: slice | Array, n: int | None = None) -> Stream:
+        """Some of the sequences, up to so many places."""
+        return replace(self, ids=self.ids[rows, :n])  # type: ignore[index]  # of what is known there are ids
 
     def get(self, name: str) -> Ball:
         """h, or queries Q, keys K or values V, for each token [N, n, ...]."""
@@ -202,7 +213,7 @@ class Stream:
         parts = [a.reshape(different * n, w) for a in (ball.m, np.abs(ball.m), ball.r)]
         sums = [np.zeros((len(self.ids), w)) for _ in parts]
         used = [True, True, bool(ball.r.any())]
-        for k in range(n):  # place by place: nothing is held for every token
+        for k in range(self.n):  # place by place: nothing is held for every token
             at = self.ids[:, k] * n + k
             for total, part, uses in zip(sums, parts, used, strict=True):
                 if uses:

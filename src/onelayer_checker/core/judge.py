@@ -60,17 +60,24 @@ class Judge:
         if key not in self._samples:
             tokens, lengths, network = self.data.tokens, self.data.lengths, self.network
             N, n = tokens.shape[:2]
-            spend_on_coordinates(network, tokens, A, last)
+            spend_on_coordinates(network, tokens, lengths, A, last)
             valid = np.ones((N, 1), bool) if last else np.arange(n) < lengths[:, None]
-            known = network.known(tokens, radius, A)
+            known = network.known(tokens, radius, A, lengths.mean() / n)
 
             def run(start: int, stop: int) -> Ball:
-                rows, found = slice(start, stop), []
-                own = None if known is None else known.at(rows)
-                for part, t in network.coordinates(tokens[rows], lengths[rows], radius, A, last, own):
-                    found.append(t[valid[rows][part]])
-                    self.progress(start + part.stop, N)
-                return joined(found, axis=0)
+                found, order, done = [], [], start
+                for rows in of_like_lengths(lengths[start:stop]):
+                    some = lengths[start:stop][rows]
+                    X, seen, most = tokens[start:stop][rows], valid[start:stop][rows], int(some.max())
+                    own = None if known is None else known.at(slice(start, stop)).at(rows, most)
+                    for part, t in network.coordinates(X[:, :most], some, radius, A, last, own):
+                        found.append(t[seen[part][:, : t.m.shape[1]]])
+                        self.progress(done + part.stop, N)
+                    order.append(np.arange(stop - start)[rows])
+                    done += len(some)
+                at = np.concatenate(order)
+                back = np.argsort(np.repeat(at, valid[start:stop][at].sum(axis=1)), kind="stable")
+                return joined(found, axis=0)[back if len(order) > 1 else slice(None)]
 
             parts = side_by_side(self.jobs, N, N * n, run, lambda done: self.progress(done, N))
             i, k = np.nonzero(valid)
@@ -122,6 +129,13 @@ class Judge:
             where = f"sequence {some[i]}, token {k}"
             raise Disagreement(f"search and dense evaluation disagree before attention at {where}")
         self.memo[key] = samples
+
+
+def of_like_lengths(lengths: Array) -> list[Array] | list[slice]:
+    """Sequences of about one length together, so that few rows are padding; all of them where lengths are equal."""
+    size = np.floor(4 * np.log2(lengths))
+    sizes = np.unique(size)
+    return [slice(None)] if len(sizes) == 1 else [np.flatnonzero(size == one) for one in sizes]
 
 
 def _memorizes(judge: Judge, claim: Claim) -> Verdict:
