@@ -72,8 +72,11 @@ def edge(rows: list[Rows], W: np.ndarray, x: Ball, A) -> tuple[Fraction, Fractio
 
 
 def is_off(rows: list[Rows], W: np.ndarray, x: Ball, bias: float, A) -> bool:
-    token = Token(unknown=np.zeros(1, bool))
-    token.choices |= {r.by: np.zeros(1, int) for r in rows}
+    """Of tokens that choose everything that there is to be chosen beside the pivots."""
+    count = max(len(r.value) for r in rows)
+    x = Ball(np.repeat(x.m, count, axis=0), np.repeat(x.r, count, axis=0))
+    token = Token(unknown=np.zeros(count, bool))
+    token.choices |= {r.by: np.arange(count) % len(r.value) if r.by == 2 else np.zeros(count, int) for r in rows}
     token.balls[9] = x
     by = [choice for choice in (1, 3) if choice in token.choices]
     columns = Gate(Sums.of(rows, 9, W, np.array([bias, -1e3]), []), by, 10).live(token, x, A)
@@ -89,6 +92,17 @@ def test_a_sum_is_off_exactly_where_it_is_far_enough_below_zero(name, A) -> None
     assert bias < 0
     assert is_off(rows, W, x, float(bias - slack / 5), A)
     assert not is_off(rows, W, x, float(bias + slack / 5), A)
+
+
+def test_only_what_a_token_has_chosen_holds_a_gate_open() -> None:
+    """Row 2 would open the gate for everyone; as long as nobody chooses it, it does not count."""
+    rows = [row(0.75), row(0.5, -6.5, 2.0**126, by=2)]
+    sums = Sums.of(rows, None, NO_WEIGHTS, np.array([-1.5, -1e3]), [])
+    for chosen, off in (([0, 1, 1], True), ([0, 2, 1], False)):
+        token = Token(unknown=np.zeros(3, bool))
+        token.choices |= {1: np.zeros(3, int), 2: np.array(chosen)}
+        columns = Gate(sums, [1], 10).live(token, Ball(np.zeros((3, 0)), np.zeros((3, 0))), FLOAT32)
+        assert (0 not in columns[0].tolist()) == off
 
 
 def test_sums_that_nearly_overflow_are_still_off() -> None:

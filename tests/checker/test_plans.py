@@ -9,6 +9,7 @@ import pytest
 
 from onelayer_checker.core.balls import FLOAT32, REAL, Ball, exact
 from onelayer_checker.core.layers import Layer, Stack, run_stack
+from onelayer_checker.search import plan as planning
 from onelayer_checker.search.builder import (
     FEW_UNITS,
     FIRST,
@@ -21,7 +22,7 @@ from onelayer_checker.search.builder import (
 )
 from onelayer_checker.search.operations import Add, Collect, Decide, DecideInRow, Evaluate, Gate, Pick, Sums
 from onelayer_checker.search.parts import Dense, Few, Known, Rows
-from onelayer_checker.search.plan import Plan, Planner, folded
+from onelayer_checker.search.plan import Plan, Planner, folded, spread
 from onelayer_checker.search.stack import Searched, accelerate
 from tests.checker.test_search import STACKS, hand_made, last, line, stacked
 
@@ -261,6 +262,42 @@ def test_what_is_no_copy_is_not_folded(copy, bias) -> None:
     assert folded(layers) == layers
 
 
+def test_small_blocks_are_spread(monkeypatch) -> None:
+    """The same sums of the same numbers; large ones, and full layers, are as they were."""
+    rng = np.random.default_rng(3)
+    blocks = Layer(rng.integers(-4, 5, (3, 2, 4)).astype(float), rng.integers(-4, 5, 12).astype(float))
+    full, x = spread(blocks), exact(rng.integers(-4, 5, (7, 6)))
+    assert full.weight.shape == (6, 12)
+    assert full.apply(x, FLOAT32).m.tolist() == blocks.apply(x, FLOAT32).m.tolist()
+    assert spread(full) is full
+    monkeypatch.setattr(planning, "MOST_SPREAD", 72)
+    assert spread(blocks).weight.ndim == 2
+    monkeypatch.setattr(planning, "MOST_SPREAD", 71)
+    assert spread(blocks) is blocks
+
+
+def test_staircases_in_blocks_are_searched() -> None:
+    """Two numbers side by side, each compared with three thresholds; what is carried goes on."""
+    units = np.zeros((2, 1, 4))
+    units[:, 0, :3], units[:, 0, 3] = -1.0, 1.0
+    bias = np.tile([1.0, 3.0, 5.0, 0.0], 2)
+    sign = np.tile([-1.0, -1.0, -1.0, 1.0], 2).reshape(8, 1, 1)
+    one = np.tile([1.0, 1.0, 1.0, 0.0], 2)
+    last = np.zeros((2, 4, 1))
+    last[:, :3, 0], last[:, 3, 0] = -2.0, 1.0
+    layers = (Layer(units, bias), Layer(sign, one), Layer(last, np.zeros(2)), Layer(np.eye(2), np.zeros(2)))
+    plan = Plan.of(layers, FLOAT32)
+    assert plan is not None
+    assert sum(isinstance(operation, Decide) for operation in plan.operations) == 2
+    x = exact(np.array([[0.0, 6.0], [1.0, 5.0], [3.0, 2.0], [9.0, 4.0]]))
+    y, unknown = plan.run(x, FLOAT32)
+    dense = run_stack(layers, x, FLOAT32)
+    assert not unknown[[0, 1]].any()
+    for at in np.flatnonzero(~unknown):
+        assert y.m[at].tolist() == dense.m[at].tolist()
+        assert not y.r[at].any()
+
+
 def test_coordinates_that_may_be_negative_are_not_folded() -> None:
     """A copy of a negative number is 0 after its ReLU."""
     layers = copied([[1]])
@@ -303,6 +340,8 @@ def test_choices_that_a_gate_goes_by() -> None:
     assert pivots([row(ones, 4), row(eye, 3)], bias=-2.0) == [3]
     assert pivots([row(ones, 4), row(ones[1:], 5)], bias=-2.0) == [5, 4]
     assert pivots([row(ones, 4), row(ones[1:], 5), row(np.ones((9, 8)), 6)], bias=-3.0) == [5, 4]
+    open_if_none = [row(np.pad(-np.ones((2, 8)), ((0, 1), (0, 0))), 4), row(eye, 3)]  # the last: nothing is chosen
+    assert pivots(open_if_none, bias=0.0) == [3]
     half = np.repeat(np.eye(2), 4, axis=1)  # half of the sums are above 0
     assert pivots([row(half, 3)]) == []
     third = np.repeat(np.eye(3), 3, axis=1)[:, :8]

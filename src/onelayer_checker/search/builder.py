@@ -194,10 +194,11 @@ class Builder:
         return Dense(columns, into)
 
     def pivots(self, sums: Sums) -> list[int]:
-        """Choices that leave few sums above 0, as far as can be said without the balls."""
+        """Choices that leave few sums above 0, where all others choose a cell; as far as can be said without balls."""
         best: tuple[int, list[int]] = (len(sums.bias) // 2, [])
         for pivot in sums.rows:
-            top = sums.bias + sum((r.value.max(axis=0) for r in sums.rows if r is not pivot), np.zeros(1))
+            others = (r.value[: -1 if r.single else None] for r in sums.rows if r is not pivot)
+            top = sums.bias + sum((value.max(axis=0) for value in others), np.zeros(1))
             live = int(((pivot.value + top) >= 0).sum(axis=1).max())
             best = min(best, (live, [pivot.by]))
         if best[1] or len(sums.rows) < 2:

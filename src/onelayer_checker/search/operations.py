@@ -183,7 +183,8 @@ class Gate:
         size = (np.maximum(-low, high)[:, None] * np.abs(W)).sum(axis=0) + np.abs(self.sums.bias)
         for r in self.sums.rows:
             if r.by not in self.by:
-                top, size = top + r.value.max(axis=0), size + r.size.max(axis=0)
+                some = np.bincount(token.choices[r.by], minlength=len(r.value)) > 0  # that a token has chosen
+                top, size = top + r.value[some].max(axis=0), size + r.size[some].max(axis=0)
         return top, size
 
 

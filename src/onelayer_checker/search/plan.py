@@ -16,6 +16,8 @@ from onelayer_checker.search.steps import RowSteps, Steps
 
 #: More families in a layer are not looked for one by one.
 MOST_FAMILIES = 4096
+#: Weights of a block-diagonal layer that is looked at as a full one.
+MOST_SPREAD = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,16 @@ def folded(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
     return (Layer(weight, layers[1].bias), *layers[2:])
 
 
+def spread(layer: Layer) -> Layer:
+    """A block-diagonal layer of few and small blocks as a full one: what a block does not read has weight zero."""
+    if layer.weight.ndim == 2 or len(layer.weight) * layer.weight.size > MOST_SPREAD:
+        return layer
+    groups, inputs, outputs = layer.weight.shape
+    weight = np.zeros((groups, inputs, groups, outputs))
+    weight[np.arange(groups), :, np.arange(groups)] = layer.weight
+    return Layer(weight.reshape(groups * inputs, groups * outputs), layer.bias)
+
+
 class Planner(Builder):
     """A builder that recognises cells and staircases."""
 
@@ -100,6 +112,7 @@ class Planner(Builder):
 
     def pair(self, parts: list[Part], units: Layer, groups: Layer, following: Layer) -> list[Part] | None:
         """Two layers of which some groups are cells or steps; None if none are."""
+        units = spread(units)
         dense = [part for part in parts if isinstance(part, Dense)]
         if units.weight.ndim != 2 or groups.weight.ndim != 3 or groups.weight.shape[2] != 1 or len(dense) != 1:
             return None
