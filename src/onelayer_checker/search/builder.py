@@ -194,7 +194,7 @@ class Builder:
         return Dense(columns, into)
 
     def pivots(self, sums: Sums) -> list[int]:
-        """Choices that leave few sums above 0, where all others choose a cell; as far as can be said without balls."""
+        """Choices that leave few sums above 0 where all others choose a cell, as far as is known without balls."""
         best: tuple[int, list[int]] = (len(sums.bias) // 2, [])
         for pivot in sums.rows:
             others = (r.value[: -1 if r.single else None] for r in sums.rows if r is not pivot)
