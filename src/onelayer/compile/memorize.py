@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from onelayer.certificates.data import of_answers
+from onelayer.compile.comparison import smallest
 from onelayer.compile.prove import certified, too_large, without_proof
 from onelayer.compile.unknown_inputs import unknown_inputs
 from onelayer.errors import PrecisionError
@@ -31,7 +32,7 @@ from onelayer.problems.scopes import Scope, at_answers
 from onelayer.problems.sequences import read_sequences
 from onelayer.readouts.method import READOUTS
 from onelayer.search.problem import NO_DEFAULT, Mapping, Options, Problem, Readout, read_problem
-from onelayer.search.routes import Found, Step, in_a_dtype_that_does, search
+from onelayer.search.routes import Found, Step, in_a_dtype_that_does
 from onelayer.statements import CATALOGUE
 
 STATEMENT = CATALOGUE["memorize"]
@@ -109,8 +110,8 @@ def _compile(
     """Search, assemble, prove. What float32 is too small for may show at any stage after reading."""
 
     def build(problem: Problem) -> Model:
-        problem, found = search(replace(problem, dtype_is_free=False), on_step)
-        model = assemble(problem, found, given.constants)
+        problem, found, compared = smallest(problem, on_step)
+        model = assemble(problem, found, (*compared, *given.constants))
         if certify is None and tolerance is None and (why := too_large(problem.sequences.tokens)):
             return without_proof(model, why)
         return certified(

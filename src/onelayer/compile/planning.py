@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, Unpack
 
 import numpy as np
 
+from onelayer.compile.comparison import count_parameters, smallest
 from onelayer.compile.memorize import assemble, settled
 from onelayer.errors import HypothesisError
-from onelayer.gadgets.stacks import layers_of
 from onelayer.problems.conflicts import OnConflict
 from onelayer.readouts.method import READOUTS
 from onelayer.search.problem import Options, Problem, read_problem
-from onelayer.search.routes import Found, Step, in_a_dtype_that_does, search
+from onelayer.search.routes import Found, Step, in_a_dtype_that_does
 
 
 @dataclass(frozen=True)
@@ -100,20 +100,7 @@ def plan(
 
 def _found(problem: Problem, on_step: Step | None) -> tuple[Problem, Found]:
     """What `memorize` finds in this dtype. If an interpolating readout is exact enough shows when it is built."""
-    problem, found = search(replace(problem, dtype_is_free=False), on_step)
+    problem, found, _ = smallest(problem, on_step)
     if found.fit.readout is not None and READOUTS[found.fit.readout.kind].interpolates:
         assemble(problem, found)
     return problem, found
-
-
-def count_parameters(found: Found) -> int:
-    """Every number of the model, without building it."""
-    c, fitted = found.context_map, found.fit.readout
-    assert fitted is not None
-    arrays = [c.attention.W_Q, c.attention.W_K, c.attention.W_V, c.attention.W_O, c.attention.b_Q]
-    arrays += [c.bottleneck.weight, c.bottleneck.bias]
-    arrays += [array for layer in layers_of(c.feedforward) for array in (layer.weight, layer.bias)]
-    if c.embedding is not None:
-        arrays += [c.embedding.lift, c.embedding.table, c.embedding.bias, c.embedding.positions]
-    before = sum(array.size for array in arrays if array is not None)
-    return before + fitted.parameters
