@@ -134,9 +134,8 @@ def test_wrong_windows_are_seen() -> None:
     assert not right.perfect
     assert 0 < right.certain - right.certain_right <= 34  # the change, and the windows that hold it
     assert right.first_wrong == "the window before token 3000"
-    entries = tuple(table + (i == 0) for i, table in enumerate(m.windows.entries))
     broken = replace(m)
-    broken.__dict__["windows"] = replace(m.windows, entries=entries)
+    broken.__dict__["windows"] = replace(m.windows, distributions=np.roll(m.windows.distributions, 1, axis=0))
     assert recall_text(broken, PASSAGE).certain_right == 0
 
 
@@ -433,3 +432,17 @@ def test_the_language_reference_by_heart() -> None:
     some = np.unique(np.linspace(0, len(text) - 1, 40).astype(int))
     dense = evaluate(m.transformer, windows.rows(some))[:, -1]
     assert dense.tobytes() == windows.distributions[windows.answers[windows.group[some]]].tobytes()
+
+
+def test_a_long_text_is_packed_and_a_short_one_is_not() -> None:
+    """Both search and layers give every byte back; packing pays where the text outweighs one more coordinate."""
+    long, short = python_reference()[:60_000], python_reference()[:300]
+    assert memorize_text(short, context=16, certify=False).ledger["readout"] == "retrieval"
+    model = memorize_text(long, context=16, certify=False)
+    assert model.ledger["readout"] == "packed"
+    assert not recall(model, long).first_wrong
+    text = long.encode()
+    pieces = [text[i : i + 16] for i in range(0, 50_000, 97)]
+    windows = np.stack([np.frombuffer(piece, np.uint8).astype(int) for piece in pieces])
+    dense = evaluate(model.transformer, windows)[:, -1]
+    np.testing.assert_array_equal(np.stack([model.next_distribution(piece) for piece in pieces]), dense)

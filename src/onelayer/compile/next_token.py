@@ -2,8 +2,8 @@
 
 Statement  a causal layer gives, at the last token of each window of a text, the empirical next-token distribution.
 Gives      weights whose output is a vector of probabilities, exactly 0 and 1 wherever one continuation occurs.
-Rests on   lattice (a code for each place and token, summed), retrieval (a number for each distribution), plateaus
-           (from the number to the distribution).
+Rests on   lattice (a code for each place and token, summed), retrieval or packed (a number for each distribution),
+           plateaus (from the number to the distribution).
 Why        a language model that knows one text by heart, with every weight accounted for and nothing trained.
 Differs    windows are never written out: their sums are accumulated place by place from the text.
 """
@@ -32,7 +32,7 @@ from onelayer.gadgets.windows import window_sums
 from onelayer.ledger import Constant, Ledger
 from onelayer.network import Attention, Embedding, Linear, Transformer
 from onelayer.problems.windows import TextWindows
-from onelayer.readouts import retrieval
+from onelayer.readouts import packed, retrieval
 from onelayer.readouts.plateaus import on_a_line
 from onelayer.readouts.readout import Readout
 from onelayer.statements import CATALOGUE
@@ -46,6 +46,8 @@ DTYPE = np.dtype(np.float32)
 PLACES_ADD = 4.0
 #: Draws of codes before giving up; one is nearly always enough.
 ATTEMPTS = 12
+#: How the number of a distribution is stored: several to a cell if that is smaller, else one.
+TABLES = (("packed", packed.construct), ("retrieval", retrieval.construct))
 
 
 @dataclass(frozen=True)
@@ -88,16 +90,18 @@ def hypotheses(context: int) -> int:
 def construct(windows: TextWindows, seed: int = 0, on_step: Step = lambda _: None) -> Built:
     """The model of these windows and its constants; the same windows and seed give the same weights."""
     hypotheses(windows.context)
+    dense = _packs(windows)
     for attempt in range(ATTEMPTS):
         on_step(f"adding up {windows.count:,} windows")
-        draw = draw_codes(windows, seed, attempt)
+        draw = draw_codes(windows, seed, attempt, packed.COORDINATES if dense else DEFAULT_RANK)
         if draw is None:
             continue
         on_step(f"storing what follows {len(windows.first):,} windows")
         values = windows.answers[:, None].astype(np.float64)
-        cells = retrieval.construct(draw.keys, values, DTYPE, draw.radius, seed + attempt)
-        if cells is not None and cells.guard > draw.radius:
-            return _assemble(windows, draw, cells, seed, attempt)
+        for kind, method in TABLES[not dense :]:
+            cells = method(draw.keys, values, DTYPE, draw.radius, seed + attempt)
+            if cells is not None and cells.guard > draw.radius:
+                return _assemble(windows, draw, replace(cells, kind=kind), seed, attempt)
     raise HypothesisError(
         "text",
         "codes of tokens that tell all windows apart",
@@ -106,9 +110,18 @@ def construct(windows: TextWindows, seed: int = 0, on_step: Step = lambda _: Non
     )
 
 
-def draw_codes(windows: TextWindows, seed: int, attempt: int) -> Draw | None:
-    """Random codes and the sums of all different windows; None if two of these coincide."""
-    n, s = windows.context, DEFAULT_RANK
+def _packs(windows: TextWindows) -> bool:
+    """Whether packed cells are expected to take fewer parameters than one number to a cell."""
+    n, M, K = windows.context, len(windows.first), len(windows.distributions)
+    lane = n * (n + 2 * DEFAULT_RANK)  # what the gates of the places need for one more coordinate
+    return packed.shapes(M, K, np.inf)[0].parameters + lane < retrieval.expected_parameters(
+        windows.answers[:, None]
+    )
+
+
+def draw_codes(windows: TextWindows, seed: int, attempt: int, s: int) -> Draw | None:
+    """Random codes of s coordinates, and the sums of all different windows; None if two of these coincide."""
+    n = windows.context
     rng = np.random.default_rng([seed, s, attempt, 11])
     bits = hypotheses(n)
     table = rng.integers(0, 1 << bits, (windows.size + 1, s)).astype(DTYPE)
@@ -145,21 +158,21 @@ def _fits(context: int) -> bool:
         return False
 
 
-def _summing(n: int) -> Attention:
+def _summing(n: int, s: int) -> Attention:
     """Sums over what a token sees. Its own code needs no more weight than others have: all windows end at one
     place, and keys that lean on the last token would not fill their cells evenly."""
-    return replace(summing(DEFAULT_RANK, float(n), DTYPE, separate=False), causal=True)
+    return replace(summing(s, float(n), DTYPE, separate=False), causal=True)
 
 
 def _assemble(windows: TextWindows, draw: Draw, cells: Readout, seed: int, attempt: int) -> Built:
-    n, s = windows.context, DEFAULT_RANK
+    n, s = windows.context, draw.keys.shape[1]
     positions = np.zeros((n, s), DTYPE)
     positions[:, 0] = draw.places.spacing * np.arange(n)
     classes = np.arange(len(windows.distributions), dtype=np.float64)
     distribution = on_a_line(classes, windows.distributions, DTYPE).gadgets
     bottleneck = Affine(Linear(np.eye(s, dtype=DTYPE), draw.offset.astype(DTYPE)))
     transformer, gadgets = compose(
-        _summing(n),
+        _summing(n, s),
         Embedding(table=draw.table, positions=positions),
         (draw.places,),
         (bottleneck, *cells.gadgets, *distribution),
@@ -179,8 +192,8 @@ def _ledger(
     bits = float(certain * np.log2(occurring))
     return [
         Constant("mapping", "lattice", "a whole-number code for each place and token, added up by attention"),
-        Constant("readout", "retrieval", "three cells whose entries add up to the number of a distribution"),
-        Constant("rank", DEFAULT_RANK, "size of the one head, and number of context coordinates"),
+        Constant("readout", cells.kind, "three cells, of whose entries the number of a distribution is made"),
+        Constant("rank", draw.keys.shape[1], "size of the one head, and number of context coordinates"),
         Constant("dtype", str(DTYPE), "arithmetic in which the model runs"),
         Constant("seed", seed, "same text and seed, same weights"),
         Constant("attempts", attempt + 1, "draws of codes tried"),

@@ -117,18 +117,38 @@ class Packed(Gadget):
 
     def find(self, t: Array) -> tuple[Array, Array]:
         t = np.maximum(t, 0)  # as the copies are
+        lane, sure = self.find_lanes(t[:, self.lane])
+        cells = []
+        for line in self.lines:
+            cell, decided = line.find(t)
+            cells.append(cell)
+            sure &= decided
+        return self.classes_at(cells, lane).astype(t.dtype)[:, None], sure
+
+    def find_lanes(self, z: Array) -> tuple[Array, Array]:
+        """The lane of each coordinate, and whether the layers would say just that."""
         on, off = self._lane_ends
-        z = t[:, self.lane].astype(np.float64)
+        z = z.astype(np.float64)
         lane = np.searchsorted(on, z, side="right")
-        sure = z <= off.take(lane)
+        return lane, z <= off.take(lane)
+
+    def classes_at(self, cells: Sequence[Array], lane: Array) -> Array:
+        """Classes of known cells of the lines, one array of them for each line, in known lanes."""
         m, G = self.layout.words, self.words.shape[3]
-        words = np.zeros((m, len(t)), np.int64)
+        words = np.zeros((m, len(lane)), np.int64)
         for k, held in enumerate(self.words.reshape(TABLES, m, -1)):
-            (row, a), (column, b) = self.lines[2 * k].find(t), self.lines[2 * k + 1].find(t)
-            sure &= a & b
-            words += (1 if k == 0 else -1) * held.take(row * G + column, axis=1)
-        found = digits_in_lanes(self.layout, words % self.layout.modulus, lane)
-        return found.astype(t.dtype)[:, None], sure
+            words += (1 if k == 0 else -1) * held.take(cells[2 * k] * G + cells[2 * k + 1], axis=1)
+        return digits_in_lanes(self.layout, words % self.layout.modulus, lane)
+
+    def class_at(self, cells: Sequence[int], lane: int) -> int:
+        """The same for one token, without arrays."""
+        layout, total = self.layout, 0
+        for c in range(layout.digits):
+            u, place = layout.place(lane, c)
+            first, second, third = (self.words.item(k, u, cells[2 * k], cells[2 * k + 1]) for k in range(TABLES))
+            word = (first - second - third) % layout.modulus
+            total += word // layout.base**place % layout.base * layout.base**c
+        return total
 
 
 def _sizes(layers: tuple[Layer, ...]) -> tuple[int, int, int, int] | None:

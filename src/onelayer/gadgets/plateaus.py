@@ -82,6 +82,12 @@ class Plateaus(Gadget):
         return cls(own, bias, *parts)
 
     @property
+    def last_from(self) -> int:
+        """The whole number from which on only the last of the trapezoids on a line is on, and is all on."""
+        slope, bias = self.weight[-1, 0, 1].astype(float), self.bias[-1, 0, 1].astype(float)
+        return int(np.ceil(bias / -slope)) if slope else 0
+
+    @property
     def searches(self) -> bool:
         return len(self.values) >= WORTHWHILE and self._ends is not None
 

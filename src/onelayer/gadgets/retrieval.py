@@ -7,6 +7,7 @@ between two cells, where the layers are asked.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Self
@@ -87,6 +88,24 @@ class Retrieval(Gadget):
     @cached_property
     def _flat(self) -> list[Array]:
         return [np.ascontiguousarray(entries).ravel() for entries in self.entries]
+
+    def classes_at(self, cells: Sequence[Array], lane: Array | None = None) -> Array:  # noqa: ARG002
+        """Classes, without the constant, of known cells of the lines, one array of them for each line."""
+        G = self.entries.shape[2]
+        total = np.zeros(np.shape(cells[0]), np.int64)
+        for k, entries in enumerate(self._whole):
+            total += entries.take(cells[2 * k] * G + cells[2 * k + 1])
+        return total % self.C
+
+    def class_at(self, cells: Sequence[int], lane: int = 0) -> int:  # noqa: ARG002
+        """The same for one token, without arrays."""
+        G = self.entries.shape[2]
+        total = sum(e.item(cells[2 * k] * G + cells[2 * k + 1]) for k, e in enumerate(self._whole))
+        return int(total % self.C)
+
+    @cached_property
+    def _whole(self) -> list[Array]:
+        return [np.ascontiguousarray(entries).ravel().astype(np.int64) for entries in self.entries]
 
     def find(self, t: Array) -> tuple[Array, Array]:
         total, sure, G = np.zeros(len(t), t.dtype), np.ones(len(t), bool), self.entries.shape[2]

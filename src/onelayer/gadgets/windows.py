@@ -1,7 +1,7 @@
 """A next-token model by look-up: whole-number codes per (place, token) are added, cells and entries looked up.
 
 Attention that averages uniformly adds up what each token contributes, and on a lattice these are whole numbers; so
-the cells of every whole number, as the search of a retrieval finds them, can be written down beforehand. No
+the cells of every whole number, as the search of the tables finds them, can be written down beforehand. No
 whole number lies on a ramp between two cells, so every window, stored or not, is answered as by the network.
 """
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from onelayer.gadgets.affine import Affine
 from onelayer.gadgets.line import Line
+from onelayer.gadgets.packed import Packed
 from onelayer.gadgets.plateaus import Plateaus
 from onelayer.gadgets.retrieval import Retrieval
 from onelayer.gadgets.stacks import Part, read_stack
@@ -50,10 +51,9 @@ class WindowModel:
     codes: Array  # [n, tokens, s] whole numbers: what a token at a place adds to the coordinates
     offset: Array  # [s]
     cells: tuple[Array, ...]  # for each row and column of the tables: the cell of every whole number from 0 on
-    coordinates: tuple[int, ...]
-    entries: tuple[Array, ...]  # of each table, int64
-    C: int
-    distributions: Array  # [C, V] what follows each class
+    lanes: Array  # the lane of every whole number of its coordinate; empty, if there are no lanes
+    tables: Retrieval | Packed
+    distributions: Array  # [C, V] what follows each class; higher ones are on the plateau of the last
 
     @property
     def context(self) -> int:
@@ -66,19 +66,22 @@ class WindowModel:
     def look_up(self, t: Array) -> Array:
         """Classes of coordinates [N, s] before the ReLU."""
         t = np.maximum(t, 0)
-        total = np.zeros(len(t), np.int64)
-        for i, entries in enumerate(self.entries):
-            r, c = (self.cells[j][t[:, self.coordinates[j]]] for j in (2 * i, 2 * i + 1))
-            total += entries[r, c]
-        return total % self.C
+        cells = [table[t[:, line.coordinate]] for table, line in zip(self.cells, self.tables.lines, strict=True)]
+        lane = self.lanes[t[:, self._lane]] if self.lanes.size else np.zeros(len(t), np.intp)
+        return np.minimum(self.tables.classes_at(cells, lane), len(self.distributions) - 1)
 
     def next_class(self, window: Array) -> int:
         """The class of one window [n]."""
         flat, base = self._flat
         t = (np.add.reduce(flat.take(window + base, axis=0), axis=0) + self.offset).tolist()
-        found = [self.cells[j].item(max(t[i], 0)) for j, i in enumerate(self.coordinates)]
-        total: int = sum(e.item(r, c) for e, r, c in zip(self.entries, found[::2], found[1::2], strict=True))
-        return total % self.C
+        lines = zip(self.cells, self.tables.lines, strict=True)
+        found = [table.item(max(t[line.coordinate], 0)) for table, line in lines]
+        lane = self.lanes.item(max(t[self._lane], 0)) if self.lanes.size else 0
+        return min(self.tables.class_at(found, lane), len(self.distributions) - 1)
+
+    @property
+    def _lane(self) -> int:
+        return self.tables.lane if isinstance(self.tables, Packed) else 0
 
     @cached_property
     def likeliest(self) -> list[int]:
@@ -93,33 +96,36 @@ class WindowModel:
 
 
 def find_windows(model: Transformer, readout: tuple[Part, ...] | None = None) -> WindowModel | None:
-    """Recognise a causal lattice of ids and places, read by retrieval and then by plateaus."""
+    """Recognise a causal lattice of ids and places, read by retrieval or packed cells and then by plateaus."""
     e, offset = model.embedding, _offset(model)
     gadgets = [part.gadget for part in (read_stack(model.readout) if readout is None else readout)]
     if e is None or e.table is None or e.positions is None or e.bias is not None or offset is None:
         return None
-    if [type(gadget) for gadget in gadgets] != [Affine, Retrieval, Plateaus] or not _is_uniform(model.attention):
+    if (
+        [type(g) for g in gadgets[::2]] != [Affine, Plateaus]
+        or len(gadgets) != 3
+        or not _is_uniform(model.attention)
+    ):
         return None
-    _, retrieval, plateaus = gadgets
-    assert isinstance(retrieval, Retrieval)
+    _, tables, plateaus = gadgets
+    if not isinstance(tables, Retrieval | Packed):
+        return None
     codes = _codes(model, e.table, e.positions)
     if codes is None:
         return None
     top = codes.max(axis=1).sum(axis=0) + offset  # no window goes beyond
     if top.max() > MOST_VALUES:
         return None
-    tables = [_tabulate(line, int(top[line.coordinate]), model.dtype) for line in retrieval.lines]
-    if any(table is None for table in tables):
+    cells = [_tabulate(line, int(top[line.coordinate]), model.dtype) for line in tables.lines]
+    lanes, sure = np.empty(0, np.intp), np.ones(0, bool)
+    if isinstance(tables, Packed):
+        lanes, sure = tables.find_lanes(np.arange(max(int(top[tables.lane]), 0) + 1, dtype=model.dtype))
+    if any(cell is None for cell in cells) or not sure.all():
         return None
-    return WindowModel(
-        codes,
-        offset,
-        tuple(table for table in tables if table is not None),
-        tuple(line.coordinate for line in retrieval.lines),
-        tuple(entries.astype(np.int64) for entries in retrieval.entries),
-        retrieval.C,
-        plateaus.search(np.arange(retrieval.C, dtype=model.dtype)[:, None]),
-    )
+    known = tuple(cell for cell in cells if cell is not None)
+    assert isinstance(plateaus, Plateaus)
+    classes = np.arange(plateaus.last_from + 1, dtype=model.dtype)
+    return WindowModel(codes, offset, known, lanes, tables, plateaus.search(classes[:, None]))
 
 
 def _is_uniform(a: Attention) -> bool:
