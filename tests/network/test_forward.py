@@ -138,7 +138,8 @@ def test_trace_names_every_value() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"attention.W_V": (2, 5, 1)}, "attention.W_V"),
+        ({"attention.W_K": (2, 5, 1)}, "attention.W_K"),
+        ({"attention.W_V": (2, 5, 1)}, "attention.W_O"),
         ({"embedding.bias": (4,)}, "embedding.bias"),
         ({"readout.0.weight": (6, 8)}, "readout.0"),
         ({"feedforward.1.weight": (6, 4), "feedforward.1.bias": (4,)}, "layers before it give 4"),

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onelayer.network import Attention
-from onelayer.network.forward import run_attention, visible_keys
+from onelayer.network.forward import run_attention
+from onelayer.network.heads import visible_keys
 
 Array = NDArray[Any]
 
@@ -58,7 +59,7 @@ def compare(attention: Attention, X: Array, Y: Array) -> Agreement:
 def compare_exactly(attention: Attention, X: Array, Y: Array) -> Agreement:
     """The same for a hardmax layer, over the rational numbers that its float weights are."""
     pairs = shared_places(X, Y)
-    weights = {k: _rational(w) for k, w in vars(attention).items() if isinstance(w, np.ndarray)}
+    weights: dict[str, Any] = {k: _rational(w) for k, w in vars(attention).items() if isinstance(w, np.ndarray)}
     exact = Attention(**weights, kind=attention.kind, causal=attention.causal)
     a, b = (ids(exact, _rational(Z)) for Z in (X, Y))
     difference = max((max(abs(x - y) for x, y in zip(a[i], b[j], strict=True)) for i, j in pairs), default=0)

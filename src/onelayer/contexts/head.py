@@ -14,7 +14,7 @@ from onelayer.gadgets.gadget import Gadget
 from onelayer.ledger import Constant
 from onelayer.network import Attention, Embedding, Linear
 from onelayer.network.blocks import ATTENTION_BYTES, Rows, over_threads, sequence_blocks
-from onelayer.network.forward import attend, visible_keys
+from onelayer.network.heads import attend, visible_keys
 from onelayer.problems.blocks import column_bounds
 from onelayer.problems.sequences import Sequences
 

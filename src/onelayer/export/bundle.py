@@ -29,7 +29,7 @@ from onelayer.export.former import FIRST, FORMER, former_interface, former_names
 from onelayer.gadgets.stacks import Covered
 from onelayer.interfaces import Answers, interface_from_json
 from onelayer.ledger import Ledger
-from onelayer.network import Transformer
+from onelayer.network import Transformer, structure
 from onelayer.problems.answers import AnswerForm
 
 if TYPE_CHECKING:
@@ -215,8 +215,7 @@ def _describe(model: Model) -> dict[str, Any]:
     """What is neither a weight nor a name."""
     return {
         "format": FORMAT,
-        "attention": {"kind": model.transformer.attention.kind},
-        "channels": list(model.transformer.channels),
+        **structure.described(model.transformer),
         "interface": model.interface.to_json(),
         "ledger": model.ledger.to_json(),
         "gadgets": [covered.to_json() for covered in model.gadgets],
@@ -225,8 +224,7 @@ def _describe(model: Model) -> dict[str, Any]:
 
 
 def _rebuild(description: dict[str, Any], tensors: dict[str, Any], names: Names) -> Parts:
-    channels = tuple(description["channels"])
-    transformer = Transformer.from_tensors(tensors, description["attention"]["kind"], names["causal"], channels)
+    transformer = structure.rebuilt(description, tensors, names["causal"])
     if {name for name, _ in transformer.tensors()} != set(tensors):
         raise ValueError("the weights file holds tensors that the model does not use")
     vocabulary, classes = names_file.read(names["tokens"]), names_file.read(names["answers"])

@@ -36,6 +36,7 @@ except ImportError as missing:
 OPSET, IR_VERSION = 21, 10
 #: A protobuf message ends at 2 GB; some of it is kept for the graph itself.
 LARGEST, FOR_THE_GRAPH = (1 << 31) - 1, 1 << 20
+MOST_LOOPS = 1024
 
 
 def to_onnx(model: Model | Transformer, path: str | os.PathLike[str]) -> Path:
@@ -49,11 +50,26 @@ def to_onnx(model: Model | Transformer, path: str | os.PathLike[str]) -> Path:
             f"this model has {size / 1e9:.2f} GB",
             "Use `save`, which has no such limit, or memorise with fewer plateaus or in float32.",
         )
+    refuse_unwritable(transformer)
     content = build(transformer).SerializeToString()
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     _write(target, content)
     return target
+
+
+def refuse_unwritable(model: Transformer) -> None:
+    """Standard ONNX has no linear solve, and a graph has no loop but is written out."""
+    if any(layer.attention.kind == "mesa" for layer in model.layers):
+        raise OptionError(
+            "mesa",
+            "an ONNX operator that solves linear systems",
+            "standard ONNX has none",
+            'Export to PyTorch, or use learner("ridge"), which takes steps instead.',
+        )
+    if (loops := sum(layer.repeat for layer in model.layers)) > MOST_LOOPS:
+        needs, found = f"at most {MOST_LOOPS} loops, which ONNX writes out one by one", f"there are {loops:,}"
+        raise OptionError("data", needs, found, "Export to PyTorch, or take fewer steps.")
 
 
 def build(model: Transformer) -> onnx.ModelProto:
@@ -66,8 +82,7 @@ def build(model: Transformer) -> onnx.ModelProto:
         else helper.make_tensor_value_info("tokens", dtype, ["N", "n", model.token_width])
     )
     lengths = helper.make_tensor_value_info("lengths", onnx.TensorProto.INT64, ["N"])
-    width = model.readout[-1].width if model.readout else int(model.attention.W_O.shape[2])
-    outputs = helper.make_tensor_value_info("outputs", dtype, ["N", "n", width])
+    outputs = helper.make_tensor_value_info("outputs", dtype, ["N", "n", model.output_width])
     nodes = Nodes(model.dtype)
     nodes.add("Identity", forward(nodes, model), name="outputs")
     initialisers = [numpy_helper.from_array(np.ascontiguousarray(a), name) for name, a in model.tensors()]
@@ -86,6 +101,7 @@ class Nodes:
     def __init__(self, dtype: np.dtype[Any]) -> None:
         self.dtype = dtype
         self.list: list[onnx.NodeProto] = []
+        self.layer = self.loop = ""  # before the names of a layer's weights, and of a loop's values
 
     def add(self, kind: str, *inputs: str, name: str | None = None, **attributes: Any) -> str:
         name = name or f"{kind}_{len(self.list)}"
@@ -109,9 +125,15 @@ def forward(g: Nodes, model: Transformer) -> str:
     places = g.add("Range", g.constant(0), g.add("Squeeze", length), g.constant(1))  # 0 .. n-1
     inside = g.add("Less", places, g.unsqueeze("lengths", 1), name="inside")  # [N, n]
     h = embed(g, model, places, inside)
-    h = stack(g, "feedforward", model.feedforward, h)
-    h = g.add("Add", h, attention(g, model.attention, h, visible(g, places, inside, model.attention.causal)))
-    return stack(g, "readout", model.readout, h)
+    for place, layer in enumerate(model.layers):
+        g.layer = f"{place}." if place else ""
+        mask, keys = visible(g, layer.attention, h, places, inside)
+        for loop in range(layer.repeat):
+            g.loop = f"loop{loop}." if loop else ""
+            h = stack(g, "feedforward", layer.feedforward, h)
+            h = g.add("Add", h, attention(g, layer.attention, h, mask, keys))
+    g.loop = ""
+    return stack(g, "readout", model.last_readout, h)
 
 
 def embed(g: Nodes, model: Transformer, places: str, inside: str) -> str:
@@ -130,45 +152,65 @@ def embed(g: Nodes, model: Transformer, places: str, inside: str) -> str:
     return h
 
 
-def visible(g: Nodes, places: str, inside: str, causal: bool) -> str:
-    """Which keys a query may see: a mask that broadcasts to [N, H, query, key]."""
+def visible(g: Nodes, a: Attention, h: str, places: str, inside: str) -> tuple[str, str]:
+    """Which keys a query may see, a mask that broadcasts to [N, H, query, key]; and their number, if it matters."""
     mask = g.unsqueeze(inside, 1, 2)
-    if causal:
-        mask = g.add("And", mask, g.add("LessOrEqual", places, g.unsqueeze(places, 1)))
-    return mask
+    asking = g.unsqueeze(places, 1)
+    if a.causal or a.window is not None:
+        mask = g.add("And", mask, g.add("LessOrEqual", places, asking))
+    if a.window is not None:
+        mask = g.add("And", mask, g.add("Less", g.add("Sub", asking, places), g.constant(a.window)))
+    if a.context is not None:
+        flag = g.add("Gather", h, g.constant(a.context), axis=2)
+        keys = g.add("Not", g.add("Equal", flag, g.constant(0, g.dtype)))
+        mask = g.add("And", mask, g.unsqueeze(keys, 1, 2))
+    if not a.mean and a.context is None and a.window is None:
+        return mask, ""
+    ones = g.add("Cast", mask, to=helper.np_dtype_to_tensor_dtype(g.dtype))
+    return mask, g.add("ReduceSum", ones, g.constant([-1]))
 
 
-def attention(g: Nodes, a: Attention, h: str, mask: str) -> str:
+def attention(g: Nodes, a: Attention, h: str, mask: str, keys: str) -> str:
     """What the heads add to the residual stream; heads are an axis of their own, [N, H, n, s]."""
-    one = g.unsqueeze(h, 1)
-    q, k, v = (g.add("MatMul", one, f"attention.W_{letter}") for letter in "QKV")
+    one, own = g.unsqueeze(h, 1), f"{g.layer}attention"
+    q, k, v = (g.add("MatMul", one, f"{own}.W_{letter}") for letter in "QKV")
     if a.b_Q is not None:
-        q = g.add("Add", q, g.unsqueeze("attention.b_Q", 1))
+        q = g.add("Add", q, g.unsqueeze(f"{own}.b_Q", 1))
     if a.b_K is not None:
-        k = g.add("Add", k, g.unsqueeze("attention.b_K", 1))
+        k = g.add("Add", k, g.unsqueeze(f"{own}.b_K", 1))
     # Not Transpose and MatMul: onnxruntime 1.20 fuses the two into an operator that it has in float32 only.
     logits = g.add("Einsum", q, k, equation="nhqs,nhks->nhqk")
-    logits = g.add("Where", mask, logits, g.constant(-np.inf, g.dtype), name="logits")
+    if a.kind in ("linear", "relu"):
+        weights = g.add("Relu", logits) if a.kind == "relu" else logits
+        averages = g.add("MatMul", g.add("Where", mask, weights, g.constant(0, g.dtype)), v)
+        averages = g.add("Div", averages, g.add("Max", keys, g.constant(1, g.dtype))) if a.mean else averages
+        return _written(g, averages, own)
+    logits = g.add("Where", mask, logits, g.constant(-np.inf, g.dtype), name=f"{g.layer}{g.loop}logits")
     if a.kind == "softmax":
-        averages = g.add("MatMul", g.add("Softmax", logits, axis=-1, name="attention"), v)
+        name = f"{g.layer}{g.loop}attention"
+        averages = g.add("MatMul", g.add("Softmax", logits, axis=-1, name=name), v)
     else:  # the largest logits share the mass equally
         last = g.constant([-1])
         top = g.add("Equal", logits, g.add("ReduceMax", logits, last))
         weights = g.add("Cast", top, to=helper.np_dtype_to_tensor_dtype(g.dtype))
         averages = g.add("Div", g.add("MatMul", weights, v), g.add("ReduceSum", weights, last))
-    return g.add("ReduceSum", g.add("MatMul", averages, "attention.W_O"), g.constant([1]), keepdims=0)
+    if keys:  # a query may see none
+        zero = g.constant(0, g.dtype)
+        averages = g.add("Where", g.add("Greater", keys, zero), averages, zero)
+    return _written(g, averages, own)
+
+
+def _written(g: Nodes, averages: str, own: str) -> str:
+    return g.add("ReduceSum", g.add("MatMul", averages, f"{own}.W_O"), g.constant([1]), keepdims=0)
 
 
 def stack(g: Nodes, name: str, layers: Sequence[Layer], h: str) -> str:
     for i, layer in enumerate(layers):
         if i:
             h = g.add("Relu", h)
-        h = (
-            grouped(g, f"{name}.{i}", layer, h)
-            if isinstance(layer, Grouped)
-            else g.add("MatMul", h, f"{name}.{i}.weight")
-        )
-        h = g.add("Add", h, f"{name}.{i}.bias", name=f"{name}.{i}")
+        own = f"{g.layer}{name}.{i}"
+        h = grouped(g, own, layer, h) if isinstance(layer, Grouped) else g.add("MatMul", h, f"{own}.weight")
+        h = g.add("Add", h, f"{own}.bias", name=f"{g.loop}{own}")
     return h
 
 

@@ -42,6 +42,8 @@ class OneLayer(nn.Module):
         self.feedforward = Stack(model.feedforward)
         self.attention = Attention(model.attention)
         self.readout = Stack(model.readout)
+        self.repeat = model.repeat
+        self.further = nn.ModuleList(OneLayer(layer) for layer in model.further)
 
     def forward(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Lengths are at least 1; rows at or after a length are not looked at, and mean nothing in the output."""
@@ -51,8 +53,16 @@ class OneLayer(nn.Module):
             # Attention gives padding the weight 0, but 0 times NaN is NaN, and an id may be out of the table.
             tokens = tokens.masked_fill(~(inside if tokens.ndim == 2 else inside[..., None]), 0)
         h = tokens.to(self.attention.W_Q.dtype) if self.embedding is None else self.embedding(tokens)
-        h = self.feedforward(h)
-        h = h + self.attention(h, inside)
+        for layer in (self, *self.further):
+            h = layer.loop(h, inside)
+        return h
+
+    def loop(self, h: Tensor, inside: Tensor | None) -> Tensor:
+        """Feed-forward and attention, as often as they are repeated, and the readout where there is one."""
+        mask = self.attention.visible(h, inside)
+        for _ in range(self.repeat):
+            h = self.feedforward(h)
+            h = h + self.attention(h, mask)
         out: Tensor = self.readout(h)
         return out
 
@@ -93,28 +103,60 @@ class Attention(nn.Module):
         self.W_Q, self.W_K, self.W_V, self.W_O = (_parameter(W) for W in (a.W_Q, a.W_K, a.W_V, a.W_O))
         self.b_Q = None if a.b_Q is None else _parameter(a.b_Q)  # [H, s]
         self.b_K = None if a.b_K is None else _parameter(a.b_K)
-        self.kind, self.causal = a.kind, a.causal
+        self.ridge = None if a.ridge is None else _parameter(a.ridge)
+        self.kind, self.causal, self.context, self.window, self.mean = a.kind, a.causal, a.context, a.window, a.mean
 
-    def forward(self, h: Tensor, inside: Tensor | None = None) -> Tensor:
-        """What the heads add to h [N, n, width]; ``inside`` [N, n] says which keys are tokens, not padding."""
+    def visible(self, h: Tensor, inside: Tensor | None) -> Tensor | None:
+        """Which keys a query sees, as a mask that broadcasts to [N, H, query, key]; ``inside`` [N, n] says which
+        are tokens, not padding."""
+        n, mask = h.shape[1], None if inside is None else inside[:, None, None, :]
+        if self.causal or self.window is not None:
+            seen = torch.ones(n, n, dtype=torch.bool, device=h.device).tril()
+            seen = seen if self.window is None else seen.triu(1 - self.window)
+            mask = seen if mask is None else mask & seen
+        if self.context is not None:
+            keys = (h[..., self.context] != 0)[:, None, None, :]
+            mask = keys if mask is None else mask & keys
+        return mask
+
+    def forward(self, h: Tensor, mask: Tensor | None = None) -> Tensor:
+        """What the heads add to h [N, n, width]."""
         q, k, v = (h[:, None] @ W for W in (self.W_Q, self.W_K, self.W_V))  # [N, H, n, s]
         if self.b_Q is not None:
             q = q + self.b_Q[:, None]
         if self.b_K is not None:
             k = k + self.b_K[:, None]
+        if self.kind == "mesa":
+            return (self.solved(q, k, v, mask) @ self.W_O).sum(1)
         logits = q @ k.transpose(-1, -2)  # [N, H, query, key]
-        if inside is not None:
-            logits = logits.masked_fill(~inside[:, None, None, :], -torch.inf)
-        if self.causal:
-            n = h.shape[1]
-            future = torch.ones(n, n, dtype=torch.bool, device=h.device).triu(1)
-            logits = logits.masked_fill(future, -torch.inf)
+        if self.kind in ("linear", "relu"):
+            weights = torch.relu(logits) if self.kind == "relu" else logits
+            weights = weights if mask is None else weights.masked_fill(~mask, 0)
+            count = torch.tensor(h.shape[1]) if mask is None else mask.sum(-1, keepdim=True)
+            sums = weights @ v
+            sums = sums / count.clamp(min=1).to(v.dtype) if self.mean else sums
+            return (sums @ self.W_O).sum(1)
+        if mask is not None:
+            logits = logits.masked_fill(~mask, -torch.inf)
         if self.kind == "softmax":
             averages = torch.softmax(logits, dim=-1) @ v
         else:
             top = (logits == logits.amax(-1, keepdim=True)).to(v.dtype)
             averages = (top @ v) / top.sum(-1, keepdim=True)
+        if mask is not None and (self.context is not None or self.window is not None):  # it may see no key
+            averages = averages.masked_fill(~mask.any(-1, keepdim=True), 0)
         return (averages @ self.W_O).sum(1)
+
+    def solved(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        """q_k (sum_j k_j^T k_j + ridge I)^-1 sum_j k_j^T v_j over the visible keys."""
+        assert self.ridge is not None
+        shrunk = self.ridge[:, None, None, None] * torch.eye(k.shape[-1], dtype=k.dtype, device=k.device)
+        ones = torch.ones(1, dtype=k.dtype, device=k.device) if mask is None else mask.to(k.dtype)
+        seen = ones.expand(len(k), 1, -1 if ones.ndim > 1 and ones.shape[-2] > 1 else 1, k.shape[2])
+        gram = torch.einsum("nhqk,nhks,nhkt->nhqst", seen.expand(-1, k.shape[1], -1, -1), k, k) + shrunk
+        cross = torch.einsum("nhqk,nhks,nhkt->nhqst", seen.expand(-1, k.shape[1], -1, -1), k, v)
+        found: Tensor = (q[..., None, :] @ torch.linalg.solve(gram, cross))[..., 0, :]
+        return found
 
 
 class Stack(nn.ModuleList):

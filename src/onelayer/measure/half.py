@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 
 from onelayer.network.blocks import ATTENTION_BYTES, Rows, over_threads, sequence_blocks
-from onelayer.network.forward import visible_keys
+from onelayer.network.heads import visible_keys
 from onelayer.network.layers import apply_layer
 from onelayer.network.weights import Array, Attention, Grouped, Kind, Layer, Transformer
 

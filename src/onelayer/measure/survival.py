@@ -123,7 +123,7 @@ def round_weights(model: Transformer, dtype: Half) -> tuple[Transformer, int, fl
             )
         tensors[name] = nearest(array, dtype)
         changed += int(np.count_nonzero(tensors[name] != array))
-    return Transformer.from_tensors(tensors, model.attention.kind, model.attention.causal), changed, largest
+    return model.with_tensors(tensors), changed, largest
 
 
 def _compare(model: Model, dtype: Half, wanted: Answers, at: Array, given: Array) -> Array:

@@ -9,7 +9,8 @@ from functools import partial
 
 import numpy as np
 
-from onelayer.network.forward import RunStack, attend, forward, queries_keys_values, run_stack
+from onelayer.network.forward import RunStack, forward, run_stack
+from onelayer.network.heads import attend, queries_keys_values, run_head, summed
 from onelayer.network.layers import by_token
 from onelayer.network.weights import Array, Attention, Layer, Transformer
 
@@ -24,8 +25,8 @@ Stacks = Mapping[str, Callable[[Array], Array] | None]
 
 def evaluate(model: Transformer, X: Array, lengths: Array | None = None, stacks: Stacks | None = None) -> Array:
     """Outputs [N, n, q] as `forward` gives them, for any number of sequences."""
-    last = model.readout[-1].width if model.readout else model.attention.W_Q.shape[1]
-    out = np.zeros((*X.shape[:2], last), model.dtype)
+    out = np.zeros((*X.shape[:2], model.output_width), model.dtype)
+    stacks = None if model.further else stacks  # a search is of one layer's stack
     feedforward, readout = (_fastest(stacks, name) for name in ("feedforward", "readout"))
     run_block = partial(forward, model, feedforward=feedforward, attention=attention_in_blocks, readout=readout)
 
@@ -50,11 +51,18 @@ def attention_in_blocks(a: Attention, h: Array, visible: Array | None) -> Array:
     update, n = np.zeros_like(h), h.shape[1]
     step = max(1, ATTENTION_BYTES // (h.itemsize * len(h) * n))
     for i in range(a.heads):
+        if a.kind == "mesa" or a.window == 1 or step >= n:  # no matrix of queries and keys, or a small one
+            update += by_token(run_head(a, i, h, visible), a.W_O[i])
+            continue
         q, k, v = queries_keys_values(a, i, h)
         for start in range(0, n, step):
             rows = slice(start, start + step)
             seen = visible if visible is None or visible.shape[1] == 1 else visible[:, rows]
-            update[:, rows] += by_token(attend(q[:, rows], k, v, seen, a.kind), a.W_O[i])
+            if a.kind in ("softmax", "hardmax"):
+                found = attend(q[:, rows], k, v, seen, a.kind)
+            else:
+                found = summed(q[:, rows], k, v, seen, a.kind, a.mean)
+            update[:, rows] += by_token(found, a.W_O[i])
     return update
 
 
