@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 import onelayer_checker.core.separated
-import onelayer_checker.functions  # noqa: F401  (both add their claims to the core's)
+import onelayer_checker.functions  # noqa: F401  (both add their claims to the core's, as `looped` does)
 from onelayer_checker.core.budget import Beyond, limited
 from onelayer_checker.core.claims import KINDS, Claim, Verdict
 from onelayer_checker.core.files import Malformed, fields, read_folder, shown
@@ -20,6 +20,8 @@ from onelayer_checker.core.judge import Judge, Progress
 from onelayer_checker.core.meaning import Given, Required, beside, refuse_empty, same_data
 from onelayer_checker.core.names import Names, fit, read_names
 from onelayer_checker.core.samples import Data, read_data
+from onelayer_checker.looped import network as looped
+from onelayer_checker.looped.judge import LoopJudge, fit_loop
 from onelayer_checker.search.stack import accelerate
 
 if TYPE_CHECKING:
@@ -72,7 +74,7 @@ class Report:
     )
     why: str = ""
     notes: tuple[str, ...] = ()  # what the verdict is about, and what it lacks
-    judge_with: Judge | None = field(default=None, repr=False, compare=False)
+    judge_with: Judge | LoopJudge | None = field(default=None, repr=False, compare=False)
 
     @property
     def exit_code(self) -> int:
@@ -83,7 +85,7 @@ class Report:
         if self.judge_with is None:
             raise ValueError(f"there is nothing to judge: {self.result}, {self.why}")
         judge = self.judge_with
-        if sequences is not None:
+        if sequences is not None and isinstance(judge, Judge):
             rows, data = np.asarray(sequences), judge.data
             if claim.type == "rejects" and data.strangers is not None:
                 some = replace(data, strangers=data.strangers.take(rows))
@@ -135,8 +137,8 @@ def check(
         probe()
         with limited(budget, memory):
             network, stored, own, names = parse(folder)
-            judge, arb = Judge(network if dense else accelerate(network), stored, progress, jobs), None
-            if engine != "numpy" or escalate:
+            judge, arb = judge_of(network, stored, progress, jobs, dense), None
+            if (engine != "numpy" or escalate) and isinstance(network, Network) and stored is not None:
                 from onelayer_checker.arb.engine import Engine  # only now: everything else runs on NumPy alone
 
                 arb = Engine(network, stored, jobs, bits)
@@ -144,7 +146,7 @@ def check(
             found: dict[int, Judged] = {}
             for at in sorted(range(len(asked)), key=lambda at: asked[at].arith == "real"):  # others may imply these
                 found[at] = within_budget(asked[at], judge, arb, engine)
-                if names is None or names.answers is None:
+                if (names is None or names.answers is None) and stored is not None:
                     found[at] = found[at].beside(stored)
                 show(found[at])
             listed = [found[at] for at in range(len(asked))]
@@ -166,6 +168,13 @@ def check(
     return Report(result, tuple(listed), gate, why, notes(names, listed, stored, same), judge)
 
 
+def judge_of(network: Nets, stored: Data | None, progress: Progress, jobs: int, dense: bool) -> Judge | LoopJudge:
+    if isinstance(network, looped.Network):
+        return LoopJudge(network)
+    assert stored is not None
+    return Judge(network if dense else accelerate(network), stored, progress, jobs)
+
+
 def missing(listed: list[Judged], required: list[Required], same: Verdict | None) -> tuple[str, str]:
     """What was asked for and is not so: the rule, and why; empty if everything asked for is."""
     if same is not None and same.outcome != "proved":
@@ -179,8 +188,10 @@ def missing(listed: list[Judged], required: list[Required], same: Verdict | None
     return "data", f"the data given: it is not proved that these answers come back, off by at most {bound:.6g}"
 
 
-def notes(names: Names | None, listed: list[Judged], stored: Data, same: Verdict | None) -> tuple[str, ...]:
+def notes(names: Names | None, listed: list[Judged], stored: Data | None, same: Verdict | None) -> tuple[str, ...]:
     """What the verdict is about, and what it lacks."""
+    if stored is None:
+        return ("about the algorithm that the claims write out, for every prompt; not about any data",)
     if names is None:
         return ("names, scope and meaning of the answers are not certified: version 1",)
     if same is None and listed and all(found.claim.about_function for found in listed):
@@ -201,7 +212,8 @@ def probe() -> None:
         raise OSError("the rounding mode is not round to nearest")
 
 
-Parsed = tuple[Network, Data, list[Claim], Names | None]
+Nets = Network | looped.Network
+Parsed = tuple[Nets, Data | None, list[Claim], Names | None]
 
 
 def parse(folder: str | os.PathLike[str] | Mapping[str, bytes]) -> Parsed:
@@ -209,8 +221,12 @@ def parse(folder: str | os.PathLike[str] | Mapping[str, bytes]) -> Parsed:
     try:
         certificate, weights, tensors, named = read_folder(folder if isinstance(folder, Mapping) else Path(folder))
         _check_constants(certificate)
+        if is_looped(certificate["graph"]):
+            loops, names = looped.build(weights, certificate["graph"]), None if named is None else read_names(named)
+            fit_loop(loops, tensors, names)
+            return loops, None, read_claims(certificate), names
         network = build(weights, certificate["graph"]["causal"])
-        claims = [Claim.read(entry, f"claims[{i}]") for i, entry in enumerate(certificate["claims"])]
+        claims = read_claims(certificate)
         data, names = read_data(tensors, network), None if named is None else read_names(named)
         if names is not None:
             fit(names, network, data, claims)
@@ -222,11 +238,19 @@ def parse(folder: str | os.PathLike[str] | Mapping[str, bytes]) -> Parsed:
         raise Malformed("unforeseen", said(error)) from error
 
 
+def read_claims(certificate: dict[str, Any]) -> list[Claim]:
+    return [Claim.read(entry, f"claims[{i}]") for i, entry in enumerate(certificate["claims"])]
+
+
 def said(error: BaseException) -> str:
     return f"{type(error).__name__}: {shown(str(error), 200)}"
 
 
-def within_budget(claim: Claim, judge: Judge, arb: Engine | None, engine: Name) -> Judged:
+def is_looped(graph: Any) -> bool:
+    return isinstance(graph, dict) and graph.get("template") == "looped/1"
+
+
+def within_budget(claim: Claim, judge: Judge | LoopJudge, arb: Engine | None, engine: Name) -> Judged:
     start = sum(os.times()[:4])  # with the processes that were started meanwhile
     try:
         name, verdict = decide(claim, judge, arb, engine)
@@ -235,8 +259,10 @@ def within_budget(claim: Claim, judge: Judge, arb: Engine | None, engine: Name) 
     return Judged(claim, verdict, name, sum(os.times()[:4]) - start)
 
 
-def decide(claim: Claim, judge: Judge, arb: Engine | None, engine: Name) -> tuple[str, Verdict]:
+def decide(claim: Claim, judge: Judge | LoopJudge, arb: Engine | None, engine: Name) -> tuple[str, Verdict]:
     """The verdict on a claim, and whose it is: "numpy", "arb" or "both"."""
+    if isinstance(judge, LoopJudge):
+        return judge.decide(claim, engine != "numpy")
     known = claim.scope != "last" and claim.type in ("memorizes", "separated", "robust")
     apart = not known or judge.network.causal or len(judge.network.tensors["attention.W_Q"]) > 1
     if arb is None or claim.arith != "real" or apart:
@@ -260,10 +286,12 @@ def decide(claim: Claim, judge: Judge, arb: Engine | None, engine: Name) -> tupl
 
 
 def _check_constants(certificate: dict[str, Any]) -> None:
-    fields(certificate["graph"], {"template", "attention", "causal"}, "graph")
     graph = certificate["graph"]
-    if (graph["template"], graph["attention"]) != ("one-layer/1", "softmax") or type(graph["causal"]) is not bool:
-        raise Malformed("graph", f"unknown graph {shown(graph, 200)}")
+    if not is_looped(graph):
+        fields(graph, {"template", "attention", "causal"}, "graph")
+        plain = (graph["template"], graph["attention"]) == ("one-layer/1", "softmax")
+        if not plain or type(graph["causal"]) is not bool:
+            raise Malformed("graph", f"unknown graph {shown(graph, 200)}")
     if certificate["profile"] != "ieee-any-order/1":
         raise Malformed("profile", f"unknown profile {shown(certificate['profile'])}")
     fields(certificate["producer"], {"name", "version"}, "producer")

@@ -48,8 +48,8 @@ class Claim:
         return other == replace(self, arith="real")
 
     def __str__(self) -> str:
-        shown = ", ".join(f"{name}={value:.6g}" for name, value in self.numbers.items())
-        return f"{self.type} ({self.arith}, per {self.scope}, {shown})"
+        shown = "".join(f", {name}={value:.6g}" for name, value in self.numbers.items())
+        return f"{self.type} ({self.arith}, per {self.scope}{shown})"
 
     def to_json(self) -> dict[str, str]:
         """The claim as a certificate writes it, but for its target."""

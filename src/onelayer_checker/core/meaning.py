@@ -67,9 +67,11 @@ def beside(claim: Claim, data: Data) -> str:
     return f"; the answers spread over {apart.min():.6g}" + (f" to {apart.max():.6g}" if apart.size > 1 else "")
 
 
-def same_data(given: Given, names: Names | None, data: Data, dtype: np.dtype[Any]) -> Verdict:
+def same_data(given: Given, names: Names | None, data: Data | None, dtype: np.dtype[Any]) -> Verdict:
     """Whether what is certified is what a person has: a file, or (X, Y) or (X, Y, lengths). The value of a proof is
     a bound that errors must stay below to say something of these answers."""
+    if data is None:
+        return Verdict("undecided", "the certificate stores no data to compare it with", np.inf)
     N, n = data.tokens.shape[:2]
     spend("comparing the data given", 100.0 * N * n, 8.0 * data.tokens.size + 32.0 * N * n)
     if names is None:

@@ -1,0 +1,110 @@
+"""Judging claims about looped networks: `equals`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from onelayer_checker.core.balls import Array
+from onelayer_checker.core.claims import KINDS, Claim, Kind, Verdict
+from onelayer_checker.core.files import Malformed
+from onelayer_checker.core.names import Names
+from onelayer_checker.looped import lattice
+from onelayer_checker.looped.algorithms import Algorithm, Values, fit, identities, read_algorithm, starts, structure
+from onelayer_checker.looped.network import Network
+from onelayer_checker.looped.polynomials import Poly, Ring, is_zero, nonzero_point
+from onelayer_checker.looped.witnesses import prompts, tells_apart
+
+NONE: dict[tuple[str, int], int] = {}
+
+
+@dataclass(frozen=True)
+class LoopJudge:
+    """Judges claims about one looped network; it has no data."""
+
+    network: Network
+
+    def judge(self, claim: Claim) -> Verdict:
+        self.fits(claim)
+        return KINDS[claim.type].judge(self, claim)
+
+    def fits(self, claim: Claim) -> None:
+        if claim.type not in OWN or claim.scope != "token" or claim.arith != "real":
+            raise Malformed(
+                "claim", f"{claim.type} ({claim.arith}, per {claim.scope}) is not about a looped network"
+            )
+
+    def decide(self, claim: Claim, both: bool) -> tuple[str, Verdict]:
+        """The verdict, and whose it is; with ``both`` the lattice must agree where it can tell."""
+        first = self.judge(claim)
+        if not both:
+            return "numpy", first
+        if structure(self.network, claim.target):
+            return "numpy", replace(first, why=f"{first.why} (the lattice judges identities only)")
+        second, how = lattice.decide(self.network, claim.target)
+        if second is None:
+            return "numpy", replace(first, why=f"{first.why} ({how})")
+        if first.outcome == "proved" and not second:
+            raise Contradiction(f"normal forms say {first.outcome} ({first.why}); {how}")
+        return "both", replace(first, why=f"{first.why}; {how}")
+
+
+def fit_loop(network: Network, data: dict[str, Array], names: Names | None) -> None:
+    """Refuse data beside a looped network, and names that are not those of numbers."""
+    if names is None or (names.tokens, names.answers, names.scope) != (None, None, "token") or data:
+        raise Malformed("names", "a looped network has no data, and real tokens and answers")
+    if names.causal != network.loop.causal or names.positions:
+        raise Malformed("names", "causal or positions are not those of the network")
+
+
+class Contradiction(OSError):
+    """Two engines exclude each other: the checker is wrong, or the machine is unfit."""
+
+    gate = "agreement"
+
+
+def equals(found: object, claim: Claim) -> Verdict:
+    """Whether the network is the algorithm, for every prompt: all identities, or a prompt that tells them apart."""
+    if not isinstance(found, LoopJudge):
+        raise Malformed("claim", "equals is about looped networks")
+    network, a = found.network, claim.target
+    fit(network, a)
+    why, point, count = _fails(network, a)
+    if not why:
+        steps = f"{a.steps} step{'s' if a.steps > 1 else ''}"
+        words = f"{count} identities of polynomials: {steps}, for every number of examples"
+        return Verdict("proved", words, 0.0)
+    witness = tells_apart(network, a, prompts(a, point))
+    if witness:
+        return Verdict("refuted", f"{witness} ({why})", np.inf)
+    return Verdict("undecided", f"{why}; no prompt was found that tells them apart", np.inf)
+
+
+def _fails(network: Network, a: Algorithm) -> tuple[str, dict[tuple[str, int], int], int]:
+    """Why the network may not be the algorithm, and where; empty if it is, with the number of identities."""
+    why = structure(network, a)
+    if why:
+        return why, NONE, 0
+    ring = Ring()
+    v = Values(**{group: list(ring.variables(group, count)) for group, count in Values.sizes(a).items()})
+    for name, token, flag in starts(network, a, v):
+        if any(isinstance(u, Poly) and not u.is_polynomial for u in token):
+            return f"start: the {name} is no polynomial of x and y", NONE, 0
+        known = flag.constant() if isinstance(flag, Poly) else flag
+        if network.loop.context is not None and (known is None or (known != 0) != (name == "example")):
+            return f"start: the flag of the {name} must be a number, 0 on queries only", NONE, 0
+    count = 0
+    for rule, parts in identities(network, a, v):
+        for at, difference in enumerate(parts):
+            count += 1
+            if not is_zero(difference):
+                plain = isinstance(difference, Poly) and difference.is_polynomial
+                point = nonzero_point(difference) if plain else NONE
+                return f"{rule}: component {at} differs", point, count
+    return "", NONE, count
+
+
+OWN: dict[str, Callable[[object, Claim], Verdict]] = {"equals": equals}
+KINDS |= {"equals": Kind(frozenset(), equals, read_algorithm)}

@@ -1,0 +1,147 @@
+"""Polynomials over the dyadic rationals, with |u| as a further letter: the normal form in which maps are compared.
+
+Decides: two polynomials with equal terms are the same function, whatever real numbers their variables are. Without
+letters |u| the converse holds too: a polynomial with a term is not zero everywhere. Weights are floats, so every
+coefficient is a whole number over a power of two, and nothing is rounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from math import gcd
+from typing import Any
+
+from onelayer_checker.core.budget import Beyond, spend
+
+Monomial = tuple[int, ...]  # letters in order, each as often as it is a factor
+Scalar = int | Fraction
+MOST_TERMS = 1 << 19
+#: What a product of two terms takes, in operations of a nanosecond.
+A_PRODUCT = 1500.0
+
+
+class Ring:
+    """The letters of some polynomials: variables by group and number, and absolute values."""
+
+    def __init__(self) -> None:
+        self.names: list[tuple[str, int] | None] = []  # None: an absolute value
+        self._absolute: dict[tuple[tuple[Monomial, int], ...], int] = {}
+
+    def variables(self, group: str, count: int) -> list[Poly]:
+        start = len(self.names)
+        self.names += [(group, i) for i in range(count)]
+        return [Poly(self, {(start + i,): 1}, 0) for i in range(count)]
+
+    def absolute(self, u: Poly) -> Poly:
+        """|u| = c |v|, where v has whole coefficients without a common factor, the first of them positive."""
+        if set(u.terms) <= {()}:
+            return Poly(self, {k: abs(c) for k, c in u.terms.items()}, u.e)
+        listed = sorted(u.terms.items())
+        common = gcd(*u.terms.values())
+        sign = common if listed[0][1] > 0 else -common
+        key = tuple((k, c // sign) for k, c in listed)
+        if key not in self._absolute:
+            self._absolute[key] = len(self.names)
+            self.names.append(None)
+        return Poly(self, {(self._absolute[key],): common}, u.e)
+
+
+class Poly:
+    """The sum of coefficients times monomials, times 2^-e."""
+
+    __slots__ = ("e", "ring", "terms")
+
+    def __init__(self, ring: Ring, terms: Mapping[Monomial, int], e: int) -> None:
+        self.ring, self.terms, self.e = ring, {k: c for k, c in terms.items() if c}, e
+        if len(self.terms) > MOST_TERMS:
+            raise Beyond(f"a polynomial of {len(self.terms):,} terms, {MOST_TERMS:,} are allowed")
+
+    def _same(self, other: Poly | Scalar) -> Poly:
+        """The other as a polynomial; its denominator is a power of two, as that of every float is."""
+        if isinstance(other, Poly):
+            return other
+        numerator, denominator = other.as_integer_ratio()
+        assert denominator & (denominator - 1) == 0
+        return Poly(self.ring, {(): numerator}, denominator.bit_length() - 1)
+
+    def __add__(self, other: Poly | Scalar) -> Poly:
+        other = self._same(other)
+        spend("sums of polynomials", 200.0 * (len(self.terms) + len(other.terms)))
+        low, high = (self, other) if self.e <= other.e else (other, self)
+        terms, shift = dict(high.terms), high.e - low.e
+        for k, c in low.terms.items():
+            terms[k] = terms.get(k, 0) + (c << shift)
+        return Poly(self.ring, terms, high.e)
+
+    def __mul__(self, other: Poly | Scalar) -> Poly:
+        other = self._same(other)
+        size = max((len(k) for k in (*self.terms, *other.terms)), default=0)
+        bits = max((c.bit_length() for c in (*self.terms.values(), *other.terms.values())), default=0)
+        work = len(self.terms) * len(other.terms)
+        spend("products of polynomials", A_PRODUCT * work * (1 + size / 8 + bits / 1000) + 200.0 * (size + bits))
+        terms: dict[Monomial, int] = {}
+        for k, c in self.terms.items():
+            for l, b in other.terms.items():
+                m = tuple(sorted(k + l)) if k and l else k or l
+                terms[m] = terms.get(m, 0) + c * b
+        return Poly(self.ring, terms, self.e + other.e)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __neg__(self) -> Poly:
+        return Poly(self.ring, {k: -c for k, c in self.terms.items()}, self.e)
+
+    def __sub__(self, other: Poly | Scalar) -> Poly:
+        return self + -self._same(other)
+
+    def __rsub__(self, other: Scalar) -> Poly:
+        return -self + other
+
+    def __abs__(self) -> Poly:
+        return self.ring.absolute(self)
+
+    def letters(self) -> set[int]:
+        return {letter for k in self.terms for letter in k}
+
+    @property
+    def is_polynomial(self) -> bool:
+        """Whether no letter is an absolute value."""
+        return all(self.ring.names[letter] is not None for letter in self.letters())
+
+    def constant(self) -> Fraction | None:
+        """Its value if it has no letter."""
+        return Fraction(self.terms.get((), 0), 1) / (1 << self.e) if set(self.terms) <= {()} else None
+
+    def at(self, letter: int, value: int) -> Poly:
+        """With a whole number for a variable, which occurs in no absolute value."""
+        terms: dict[Monomial, int] = {}
+        for k, c in self.terms.items():
+            rest = tuple(i for i in k if i != letter)
+            terms[rest] = terms.get(rest, 0) + c * value ** (len(k) - len(rest))
+        return Poly(self.ring, terms, self.e)
+
+
+def is_zero(u: Poly | Scalar) -> bool:
+    return not u.terms if isinstance(u, Poly) else u == 0
+
+
+def relu(u: Any) -> Any:
+    """(u + |u|) / 2, of a number or a polynomial."""
+    return (u + abs(u)) * Fraction(1, 2)
+
+
+def nonzero_point(p: Poly) -> dict[tuple[str, int], int]:
+    """Whole numbers for the variables of a polynomial that is not zero, at which it is not zero.
+
+    One variable after the other gets the first of 0, 1, -1, 2, ... that leaves a term: at most as many values as
+    the degree make a polynomial that is not zero vanish.
+    """
+    point: dict[tuple[str, int], int] = {}
+    for letter in sorted(p.letters()):
+        name, value = p.ring.names[letter], 0
+        assert name is not None
+        while is_zero(q := p.at(letter, value)):
+            value = 1 - value if value <= 0 else -value
+        point[name], p = value, q
+    return point

@@ -1,0 +1,73 @@
+"""Straight-line programs over groups of variables: what a step, an answer or a token of an algorithm is.
+
+A line is a word and its arguments: "x 3" is the fourth variable of the group x, "const 0x1.8p+1" a number, and
+"mul 0 4" the product of two earlier lines. A program runs on anything that can be added and multiplied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from onelayer_checker.core.files import Malformed, fields, real, shown
+
+ARGUMENTS = {"add": 2, "sub": 2, "mul": 2, "max": 2, "min": 2, "neg": 1, "abs": 1}
+MOST_LINES = 20_000
+
+
+@dataclass(frozen=True)
+class Program:
+    lines: tuple[tuple[Any, ...], ...]
+    outputs: tuple[int, ...]
+
+    def run(self, groups: Mapping[str, Sequence[Any]]) -> list[Any]:
+        """Its outputs, of numbers or of polynomials."""
+        values: list[Any] = []
+        for word, *arguments in self.lines:
+            if word == "const":
+                values.append(arguments[0])
+            elif word in ARGUMENTS:
+                values.append(_operate(word, *(values[i] for i in arguments)))
+            else:
+                values.append(groups[word][arguments[0]])
+        return [values[i] for i in self.outputs]
+
+
+def _operate(word: str, a: Any, b: Any = None) -> Any:
+    if word == "add":
+        return a + b
+    if word == "sub":
+        return a - b
+    if word == "mul":
+        return a * b
+    if word == "neg":
+        return -a
+    if word == "abs":
+        return abs(a)
+    apart = abs(a - b)
+    return (a + b + apart if word == "max" else a + b - apart) * Fraction(1, 2)
+
+
+def read_program(entry: Any, groups: Mapping[str, int], where: str) -> Program:
+    """A program that reads these groups, of so many variables each."""
+    fields(entry, {"lines", "outputs"}, where)
+    lines, outputs = entry["lines"], entry["outputs"]
+    if not all(isinstance(part, list) and 1 <= len(part) <= MOST_LINES for part in (lines, outputs)):
+        raise Malformed("claim", f"{where} must have 1 to {MOST_LINES} lines and outputs")
+    read = tuple(_read_line(line, k, groups, f"{where}.lines[{k}]") for k, line in enumerate(lines))
+    if not all(type(k) is int and 0 <= k < len(read) for k in outputs):
+        raise Malformed("claim", f"{where}.outputs must be indices of lines")
+    return Program(read, tuple(outputs))
+
+
+def _read_line(line: Any, k: int, groups: Mapping[str, int], where: str) -> tuple[Any, ...]:
+    word, *arguments = line.split(" ") if isinstance(line, str) else [""]
+    if word == "const" and len(arguments) == 1:
+        return "const", Fraction(real(arguments[0], where))
+    limit, count = (k, ARGUMENTS[word]) if word in ARGUMENTS else (groups.get(word, 0), 1)
+    plain = all(a.isascii() and a.isdigit() and len(a) < 7 and str(int(a)) == a for a in arguments)
+    if len(arguments) != count or not plain or not all(int(a) < limit for a in arguments):
+        raise Malformed("claim", f"{where} is no line, or names no variable or earlier line: {shown(line)}")
+    return word, *(int(a) for a in arguments)
