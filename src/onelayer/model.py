@@ -21,7 +21,7 @@ from onelayer.gadgets.gadget import Words
 from onelayer.gadgets.names import Described, described, unit_names
 from onelayer.gadgets.stacks import Covered, Parts
 from onelayer.gadgets.windows import WindowModel, find_windows
-from onelayer.interfaces import Answers, Function, NextToken
+from onelayer.interfaces import Answers, Examples, Function, NextToken
 from onelayer.interfaces.evaluator import Evaluation, Evaluator
 from onelayer.interfaces.next_token import Prompt
 from onelayer.ledger import Ledger
@@ -39,8 +39,8 @@ Kind = TypeVar("Kind", bound=Answers)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Model(EqualByContent):
-    """What every compiler returns. ``interface`` says what goes in and what comes out: `Answers`, `NextToken` or
-    `Function`."""
+    """What every compiler returns. ``interface`` says what goes in and what comes out: `Answers`, `NextToken`,
+    `Function` or `Examples`."""
 
     transformer: Transformer
     interface: Answers
@@ -72,8 +72,9 @@ class Model(EqualByContent):
         parts += [f"{name} {ledger[name]}" for name in ("mapping", "readout", "construction") if name in ledger]
         return ", ".join([*parts, f"{self.n_parameters:,} parameters in {self.transformer.dtype}"])
 
-    def predict(self, X: Any, lengths: Any = None, *, path: Evaluation = "auto") -> Any:
-        """Answers for sequences, stored or not, in the form in which Y was given.
+    def predict(self, X: Any, lengths: Any = None, queries: Any = None, *, path: Evaluation = "auto") -> Any:
+        """Answers for sequences, stored or not, in the form in which Y was given. A learner is given examples,
+        their answers and queries instead, `predict(X, y, queries)`; see `onelayer.learner`.
 
         An input that is not stored gets the default, if one was given, but for the share of false hits that the
         ledger bounds and measures. Without a default it gets the answer of the stored context whose coordinate is
@@ -88,8 +89,14 @@ class Model(EqualByContent):
         Entries at padding mean nothing. ``path`` chooses between the dense network and a search that gives the same
         answers; "auto" searches where it can.
         """
+        if isinstance(self.interface, Examples):
+            return self.interface.predict(self.transformer, X, lengths, queries)
         sequences = self.ask(X, lengths)
         return self.form.decode(self.outputs(sequences, path), sequences.lengths)
+
+    def algorithm(self, X: Any, y: Any = None, queries: Any = None) -> Any:
+        """What the algorithm of a learner gives, step by step in NumPy: the claim `equals` compares with it."""
+        return self.interface_as(Examples, "algorithm").follow(X, y, queries)
 
     def outputs(self, sequences: Sequences, path: Evaluation = "auto") -> Array:
         """What the network's last layer gives, [N, n, q]; the default, or an error, where `predict` says so."""
@@ -116,8 +123,10 @@ class Model(EqualByContent):
         """Every value of the forward pass in order: which gadget makes it, and what its channels mean."""
         return described(self.transformer, self.parts)
 
-    def trace(self, X: Any, lengths: Any = None) -> Trace:
-        """Run a small batch and keep every intermediate value."""
+    def trace(self, X: Any, lengths: Any = None, queries: Any = None) -> Trace:
+        """Run a small batch, or the prompt of a learner, and keep every intermediate value."""
+        if isinstance(self.interface, Examples):
+            return self.interface.trace(self.transformer, X, lengths, queries)
         sequences = self.read(X, lengths)
         with np.errstate(all="ignore"):  # a trace may show where a value overflows
             return trace(self.transformer, sequences.tokens, sequences.lengths, self.unit_names)
@@ -152,7 +161,7 @@ class Model(EqualByContent):
         What cannot be proved is an error that names the first wrong answer, or the bound that can be. See
         `onelayer.certificates.certificate.certify_data` for what is claimed.
         """
-        if isinstance(self.interface, Function):
+        if isinstance(self.interface, Function | Examples):
             needs, found = "stored answers to certify", "the proof about a function is made when it is built"
             raise OptionError("data", needs, found, self.interface.proved_by)
         if isinstance(self.interface, NextToken) and Y is None:
@@ -215,7 +224,10 @@ class Model(EqualByContent):
 
     @property
     def error_bound(self) -> float:
-        """Proved, on every input of the box but for the share `interface.left_out`; infinite if nothing is."""
+        """Proved, on every input of the box but for the share `interface.left_out`; infinite if nothing is. Of a
+        learner: how far it may be from what its steps tend to."""
+        if isinstance(self.interface, Examples):
+            return self.interface.error_bound
         return self.interface_as(Function, "error_bound").error_bound
 
     @property

@@ -30,7 +30,7 @@ MODULES = sorted(
 )
 
 #: Folders whose modules are statements.
-THEOREMS = [m for m in MODULES if re.match(r"onelayer\.(contexts|readouts|functions|impossible)\.", m)]
+THEOREMS = [m for m in MODULES if re.match(r"onelayer\.(contexts|readouts|functions|impossible|learners)\.", m)]
 #: Their modules that state nothing of their own, and what they are for.
 PARTS = {
     "contexts.agreement": "asks what every negative result asks: do two sequences get the same ids?",
@@ -58,6 +58,8 @@ PARTS = {
     "functions.pieces": "piecewise linear blocks of functions of one number",
     "functions.rewriting": "expands a formula to one aggregation",
     "functions.grid": "cells of a box, for quantise and positional",
+    "learners.built": "what every learner is made of, and the checks they share",
+    "learners.registry": "names of learners, for the compiler and the command line",
     "impossible.collision": "what a pair that is not told apart costs every model",
 }
 

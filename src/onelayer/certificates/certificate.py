@@ -33,7 +33,7 @@ TRIES, FEW = 4, 128
 LARGEST = 2.0**1000
 #: Products up to which they are tried without a search.
 DENSE = 1 << 30
-FORMAT, TEMPLATE, PROFILE = "onelayer-certificate/2", "one-layer/1", "ieee-any-order/1"
+FORMAT, TEMPLATE, LOOPED, PROFILE = "onelayer-certificate/2", "one-layer/1", "looped/1", "ieee-any-order/1"
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,13 +44,14 @@ class Certificate(EqualByContent):
     data: dict[str, Array]
     verdicts: tuple[str, ...]  # what the checker said of each claim; the files say it again to whoever asks
     names: Names  # in which words
+    graph: dict[str, Any] | None = None  # of a looped network; None: that of one softmax layer
 
     def files(self, weights: bytes) -> dict[str, bytes]:
         """The files that go beside the weights."""
         content = {MODEL: weights, DATA: save_tensors(self.data), NAMES: to_bytes(self.names)}
         certificate = {
             "format": FORMAT,
-            "graph": {"template": TEMPLATE, "attention": "softmax", "causal": self.names["causal"]},
+            "graph": self.graph or {"template": TEMPLATE, "attention": "softmax", "causal": self.names["causal"]},
             "profile": PROFILE,
             "files": {
                 name: {"sha256": hashlib.sha256(c).hexdigest(), "bytes": len(c)} for name, c in content.items()

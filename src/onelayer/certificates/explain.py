@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from onelayer.certificates.algorithms import algorithm_in_words
 from onelayer.certificates.folder import DATA, MODEL, CertifiedFolder, read_certified, read_files
 from onelayer.certificates.names import FILE as NAMES
 from onelayer.certificates.words import assumed, in_one_sentence, not_claimed, sentence, target_of
@@ -22,6 +23,8 @@ def explain_files(content: Mapping[str, bytes]) -> str:
 
 def _explained(found: CertifiedFolder) -> str:
     claims, data = found.claims, found.data
+    if any(claim.type == "equals" for claim in claims):
+        return _of_algorithm(found)
     windows = "stream" in data
     sequences = len(data["stream"]) - int(data["window"][0]) + 1 if windows else len(data["tokens"])
     answers = len(data.get("which", data["answers"]))
@@ -39,5 +42,23 @@ def _explained(found: CertifiedFolder) -> str:
         *(f"  - {line}" for line in assumed(claims)),
         "Not claimed:",
         *(f"  - {line}" for line in not_claimed(claims)),
+    ]
+    return "\n".join(lines)
+
+
+def _of_algorithm(found: CertifiedFolder) -> str:
+    """The same for a learner: no data is stored."""
+    digest = found.certificate["files"][MODEL]["sha256"][:16]
+    lines = [
+        "This network is the algorithm below, on every prompt, in real arithmetic.",
+        *algorithm_in_words(found.certificate),
+        f"{MODEL}: {sum(a.size for a in found.weights.values()):,} weights, sha256 {digest}...",
+        "",
+        "Claimed (run `onelayer verify`, or `python -m onelayer_checker`, to have it decided):",
+        *(f"  - {sentence(claim)}" for claim in found.claims),
+        "Assumed:",
+        *(f"  - {line}" for line in assumed(found.claims)[1:]),
+        "Not claimed:",
+        *(f"  - {line}" for line in not_claimed(found.claims)),
     ]
     return "\n".join(lines)

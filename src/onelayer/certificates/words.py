@@ -32,6 +32,10 @@ SHORT = 160
 
 def sentence(claim: Claim) -> str:
     where, n = ARITHMETIC[claim.arith], claim.numbers
+    if claim.type == "equals":
+        return (
+            f"{where}, the answer at every query is that of the algorithm, for all examples and any number of them"
+        )
     if claim.about_function:
         return f"{where}, {_of_function(claim)}"
     exactly = "exactly the stored one" if n.get("eps") == 0 else f"within {n.get('eps', 0.0):.3g} of the stored one"
@@ -173,6 +177,11 @@ def of_target(claims: Sequence[Claim]) -> list[str]:
 def not_claimed(claims: Sequence[Claim]) -> list[str]:
     kinds = {claim.type for claim in claims}
     lines = []
+    if "equals" in kinds:
+        return [
+            "anything about rounding: the claims are about real numbers",
+            "that the algorithm is the one a person had in mind: it is the one that is written here",
+        ]
     functions = {claim.type for claim in claims if claim.about_function}
     if kinds - functions:
         lines += [

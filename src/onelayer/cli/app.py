@@ -43,6 +43,7 @@ from onelayer.cli.console import (
     written_out,
 )
 from onelayer.cli.exit_codes import ExitCode, of_error
+from onelayer.cli.learning import learn, learner, learners
 from onelayer.compile.memorize import memorize as memorize_data
 from onelayer.errors import FileError, MissingExtraError, OnelayerError, visible
 from onelayer.measure.price import compare
@@ -109,14 +110,10 @@ def predict(
             write_answers(None, table, answers, memory.form.scope)
 
 
-for command in (inspection.inspect, certificates.verify, certificates.explain, certificates.report, casting.cast):
+proofs = (inspection.inspect, certificates.verify, certificates.explain, certificates.report, casting.cast)
+others = (race.race, memorizing.plan, text.memorize_text, text.recite, approximation.approximate, approximation.targets)
+for command in (*proofs, *others, learners, learner, learn):
     app.command()(command)
-app.command()(race.race)
-app.command()(memorizing.plan)
-app.command()(text.memorize_text)
-app.command()(text.recite)
-app.command()(approximation.approximate)
-app.command()(approximation.targets)
 app.add_typer(lab.app)
 
 

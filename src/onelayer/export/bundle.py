@@ -20,7 +20,7 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
 from onelayer.certificates import names as names_file
-from onelayer.certificates.certificate import Certificate
+from onelayer.certificates.certificate import LOOPED, Certificate
 from onelayer.certificates.folder import CERTIFICATE, DATA, read_files
 from onelayer.certificates.names import FILE as NAMES
 from onelayer.certificates.names import Names, names_of
@@ -208,7 +208,9 @@ def _certificate(folder: Path, weights: bytes, description: dict[str, Any], part
         {WEIGHTS: weights} | {n: _content(folder, n) for n in (CERTIFICATE, DATA, NAMES) if (folder / n).is_file()}
     )
     verdicts = tuple(description.get("verdicts", ()))
-    return Certificate(tuple(found.certificate["claims"]), found.data, verdicts, found.names or names_of(parts))
+    graph = found.certificate["graph"] if found.certificate["graph"]["template"] == LOOPED else None
+    names = found.names or names_of(parts)
+    return Certificate(tuple(found.certificate["claims"]), found.data, verdicts, names, graph)
 
 
 def _describe(model: Model) -> dict[str, Any]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from onelayer.interfaces.answers import Answers
+from onelayer.interfaces.examples import Examples
 from onelayer.interfaces.function import Function
 from onelayer.interfaces.next_token import NextToken
 from onelayer.problems.answers import AnswerForm
 
 Interface = Answers
-KINDS: dict[str, type[Answers]] = {kind.kind: kind for kind in (Answers, NextToken, Function)}
+KINDS: dict[str, type[Answers]] = {kind.kind: kind for kind in (Answers, NextToken, Function, Examples)}
 
 
 def interface_from_json(entry: dict[str, Any], form: AnswerForm, vocabulary: Any) -> Answers:
@@ -20,4 +21,4 @@ def interface_from_json(entry: dict[str, Any], form: AnswerForm, vocabulary: Any
     return KINDS[entry["kind"]].from_json(entry, form, vocabulary)
 
 
-__all__ = ["KINDS", "Answers", "Function", "Interface", "NextToken", "interface_from_json"]
+__all__ = ["KINDS", "Answers", "Examples", "Function", "Interface", "NextToken", "interface_from_json"]

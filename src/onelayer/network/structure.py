@@ -38,6 +38,20 @@ def rebuilt(description: Mapping[str, Any], tensors: Mapping[str, Array], causal
     return replace(first, repeat=description.get("repeat", 1), further=tuple(further))
 
 
+def graph(model: Transformer) -> dict[str, Any]:
+    """The network as a certificate of `looped/1` names it."""
+    layers = [
+        {
+            "attention": layer.attention.kind,
+            "causal": layer.attention.causal,
+            "repeat": layer.repeat,
+            **{name: getattr(layer.attention, name) for name in PLAIN},
+        }
+        for layer in model.layers
+    ]
+    return {"template": "looped/1", "layers": layers}
+
+
 def _attention(model: Transformer) -> dict[str, Any]:
     a = model.attention
     special = {name: getattr(a, name) for name, plain in PLAIN.items() if getattr(a, name) != plain}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from onelayer.statements.functions import FUNCTIONS
+from onelayer.statements.learners import LEARNERS
 from onelayer.statements.limits import LIMITS
 from onelayer.statements.statement import STANDINGS, Standing, Statement
 
@@ -250,6 +251,7 @@ _STATEMENTS = (
         "What is measured is not proved: an answer is computed from rows over seeds, with confidence intervals.",
     ),
     *FUNCTIONS,
+    *LEARNERS,
     *LIMITS,
 )
 

@@ -14,10 +14,14 @@ def as_markdown() -> str:
     ]
     lines += ["| standing | meaning |", "|---|---|"]
     lines += [f"| {standing} | {meaning} |" for standing, meaning in STANDINGS.items()]
-    lines += ["", "| key | statement | says | standing | source | rests on |", "|---|---|---|---|---|---|"]
+    lines += [
+        "",
+        "| key | statement | says | standing | source | rests on | differs |",
+        "|---|---|---|---|---|---|---|",
+    ]
     lines += [
         f"| `{s.key}` | {s.label} | {s.says.replace('|', chr(92) + '|')} | {s.standing} | {s.source} "
-        f"| {', '.join(s.rests_on)} |"
+        f"| {', '.join(s.rests_on)} | {s.differs.replace('|', chr(92) + '|')} |"
         for s in CATALOGUE.values()
     ]
     return "\n".join(lines) + "\n"

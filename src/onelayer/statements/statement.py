@@ -23,3 +23,4 @@ class Statement:
     standing: Standing
     says: str
     rests_on: tuple[str, ...] = ()
+    differs: str = ""  # where what is built is not what is published

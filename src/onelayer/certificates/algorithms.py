@@ -1,0 +1,77 @@
+"""From a learner to its certificate, and the certificate in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import save as save_tensors
+
+from onelayer.certificates.certificate import Certificate
+from onelayer.certificates.folder import MODEL
+from onelayer.certificates.names import named
+from onelayer.errors import HypothesisError
+from onelayer.network import Transformer, structure
+from onelayer.problems.algorithms import Algorithm
+from onelayer.problems.scripts import Script
+from onelayer_checker import check
+
+#: Components of a script that are written out in words.
+SHOWN = 3
+GATHERED = {
+    "mean": "m = the mean of {term} over the examples",
+    "sum": "m = the sum of {term} over the examples",
+    "solve": "m = the ridge solution of the examples' keys and values {term}",
+    "softmax": "m = the average of {term} over the examples with weights softmax({logit})",
+}
+
+
+def prove(
+    transformer: Transformer, algorithm: Algorithm, further: Sequence[dict[str, Any]] = ()
+) -> Certificate | None:
+    """The claim that the network is the algorithm, and further ones; None if that takes too long to decide.
+
+    A claim that is refuted is an error of whoever built the weights, and said with the prompt that shows it.
+    """
+    equals = {"type": "equals", "arith": "real", "scope": "token", "target": algorithm.to_json()}
+    graph = structure.graph(transformer)
+    unproved = Certificate((equals, *further), {}, (), named(transformer, "token"), graph)
+    weights = save_tensors({name: np.ascontiguousarray(a) for name, a in transformer.tensors()})
+    report = check({MODEL: weights, **unproved.files(weights)}, memory=float("inf"))
+    if report.result == "UNKNOWN":
+        return None
+    if report.result != "VERIFIED":
+        found = report.why or "; ".join(judged.verdict.why for judged in report.claims)
+        raise HypothesisError("learner", "weights that are the algorithm", found, "Report this as a bug.")
+    said = tuple(f"{judged.claim}: {judged.verdict.outcome}, {judged.verdict.why}" for judged in report.claims)
+    return replace(unproved, verdicts=said)
+
+
+def algorithm_in_words(certificate: dict[str, Any]) -> list[str]:
+    """What the claim `equals` says, written out."""
+    entry = next(c["target"] for c in certificate["claims"] if c["type"] == "equals")
+    a = Algorithm.from_json(entry)
+    start = "0" if not any(a.start) else ", ".join(f"{value:g}" for value in a.start[:SHOWN])
+    logit = "" if a.logit is None else _written(a.logit)
+    asked = "at every query x" if a.query is not None else "at every token, from those it sees"
+    times = "once" if a.steps == 1 else f"{a.steps:,} times"
+    return [
+        f"Begin with a state s of {len(a.start):,} numbers, {start}. Then {times}: "
+        + GATHERED[a.gather].format(term=_written(a.term), logit=logit)
+        + f"; s becomes {_written(a.step)}.",
+        f"The answer {asked} is {_written(a.answer)}.",
+        f"An example is the token {_written(a.example)} at the start"
+        + ("." if a.query is None else f", a query the token {_written(a.query)}."),
+    ]
+
+
+def _written(script: Script) -> str:
+    """The first components of a script as formulas."""
+    parts = [script.formula(k, 80) for k in range(min(len(script.outputs), SHOWN))]
+    if None in parts:
+        return f"({len(script.outputs):,} numbers, {len(script.lines):,} lines in the certificate)"
+    more = f", ... {len(script.outputs):,} numbers" if len(script.outputs) > SHOWN else ""
+    whole = ", ".join(str(part) for part in parts) + more
+    return f"({whole})" if len(script.outputs) > 1 else whole

@@ -1,0 +1,107 @@
+"""From the name of a learning algorithm to a model that is this algorithm, with the checker's proof of it."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Literal
+
+import numpy as np
+
+from onelayer.certificates.algorithms import prove
+from onelayer.errors import OptionError
+from onelayer.interfaces import Examples
+from onelayer.learners.built import Built, Setting
+from onelayer.learners.registry import LEARNERS, Entry
+from onelayer.ledger import Constant, Ledger
+from onelayer.model import Model
+from onelayer.problems.answers import AnswerForm
+
+MOST_STEPS = 1 << 20
+
+
+def learner(
+    name: str,
+    *,
+    d: int = 1,
+    outputs: int = 1,
+    low: float = -1.0,
+    high: float = 1.0,
+    largest: float = 1.0,
+    steps: int | None = None,
+    tolerance: float | None = None,
+    dtype: Literal["float32", "float64"] = "float64",
+    certify: bool = True,
+    **options: Any,
+) -> Model:
+    """A network that learns from the examples in its prompt as this algorithm does; `onelayer learners` lists them.
+
+    Examples have d components in [low, high] and answers of ``outputs`` components up to ``largest`` in magnitude;
+    the box matters for step sizes and bounds only. ``steps`` is the number of loops, or ``tolerance`` how near to
+    its limit the answer must come, for all examples of the box. `penalty` is that of the mean loss,
+    mean (y - <w, x>)^2 / 2 + penalty |w|^2 / 2: scikit-learn's Ridge has alpha = N penalty, Lasso alpha = penalty,
+    LogisticRegression C = 1/(N penalty), each without an intercept.
+
+        ridge = onelayer.learner("ridge", d=5, penalty=0.1, tolerance=1e-3)
+        ridge.predict(X, y, queries)
+
+    Without examples the answer is that of the start state, 0. With ``certify`` the checker proves that the network
+    is the algorithm, on every input; a learner that is too large for that has no certificate: its ledger says so.
+    """
+    entry = _entry(name, options)
+    setting = _setting(d, outputs, low, high, steps, tolerance, dtype)
+    built = entry.build(setting, **options)
+    proof = prove(built.transformer, built.algorithm) if certify else None
+    return Model(built.transformer, _interface(name, built, setting, largest), _ledger(built, proof), proof)
+
+
+def _interface(name: str, built: Built, setting: Setting, largest: float) -> Examples:
+    q = built.algorithm.outputs
+    return Examples(
+        form=AnswerForm("token", None, None if q == 1 else q, False),
+        learner=name,
+        words=built.says,
+        algorithm=built.algorithm,
+        reads=built.reads,
+        low=float(setting.low),
+        high=float(setting.high),
+        largest=float(largest),
+        error_bound=float("inf"),
+        labels=built.labels,
+        lags=built.lags,
+    )
+
+
+def _ledger(built: Built, proof: Any) -> Ledger:
+    why = "the checker proved it; `verify` asks it again" if proof is not None else "not asked for, or too large"
+    return Ledger((*built.constants, Constant("certified", proof is not None, why)))
+
+
+def _entry(name: str, options: dict[str, Any]) -> Entry:
+    if name not in LEARNERS:
+        needs = f"a learner among {', '.join(LEARNERS)}"
+        raise OptionError("learner", needs, f"{name!r:.40}", "Choose one of them.")
+    known = [key for key in inspect.signature(LEARNERS[name].build).parameters if key != "setting"]
+    for key in options:
+        if key not in known:
+            needs = f"options that {name} has: {', '.join(known) or 'none'}"
+            raise OptionError("learner", needs, f"{key}={options[key]!r:.40}", "Leave it out.")
+    return LEARNERS[name]
+
+
+def _setting(d: Any, outputs: Any, low: Any, high: Any, steps: Any, tolerance: Any, dtype: Any) -> Setting:
+    whole = {"d": (d, 4096), "outputs": (outputs, 4096), "steps": (1 if steps is None else steps, MOST_STEPS)}
+    for key, (value, most) in whole.items():
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value <= most:
+            raise OptionError("learner", f"{key} from 1 to {most:,}", f"{key}={value!r:.40}", "Give such a number.")
+    finite = all(isinstance(end, float | int) and np.isfinite(end) for end in (low, high))
+    if not finite or not low < high:
+        raise OptionError("learner", "a box low < high", f"low={low!r:.40}, high={high!r:.40}", "Give finite ends.")
+    if steps is not None and tolerance is not None:
+        needs, found = "steps or a tolerance", f"steps={steps} and tolerance={tolerance!r:.40}"
+        raise OptionError("learner", needs, found, "Leave one of them out.")
+    if tolerance is not None and not (isinstance(tolerance, float | int) and 0 < tolerance < np.inf):
+        raise OptionError("learner", "a tolerance above 0", f"tolerance={tolerance!r:.40}", "Give such a number.")
+    if dtype not in ("float32", "float64"):
+        raise OptionError("learner", "float32 or float64", f"dtype={dtype!r:.40}", "Choose one of them.")
+    loops = None if steps is None else int(steps)
+    return Setting(int(d), int(outputs), float(low), float(high), loops, tolerance, dtype)

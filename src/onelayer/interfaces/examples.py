@@ -1,0 +1,140 @@
+"""A learner: examples and queries go in, answers come out; nothing is stored but the algorithm."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onelayer.errors import DataError
+from onelayer.interfaces.answers import Answers
+from onelayer.network import Transformer
+from onelayer.network.blocks import evaluate
+from onelayer.network.trace import Trace, trace
+from onelayer.problems.algorithms import Algorithm
+from onelayer.problems.answers import AnswerForm
+from onelayer.problems.examples import Task, Tasks, read_series, read_tasks
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Examples(Answers):
+    """Which algorithm the network is, and the box of examples for which a bound was proved."""
+
+    kind: ClassVar[str] = "examples"
+    says: ClassVar[str] = "learns from the examples in its prompt"
+    proved_by: ClassVar[str] = "Build it again with onelayer.learner, which asks the checker."
+
+    learner: str
+    words: str  # the algorithm in a few words
+    algorithm: Algorithm
+    reads: Literal["examples", "series"]
+    low: float  # of every component of an example
+    high: float
+    largest: float  # of every answer, in magnitude
+    error_bound: float  # to what the steps tend to, in real arithmetic, within the box; infinite if none is proved
+    labels: bool = False
+    lags: int = 1
+
+    def tasks(self, X: Any, y: Any, queries: Any) -> Tasks:
+        """Inputs, checked; where a bound was proved, they must lie in its box."""
+        if self.reads == "series":
+            width = self.algorithm.y
+            return read_series(X, self.lags, width)
+        found = read_tasks(X, y, queries, self.algorithm.x, self.algorithm.y, self.labels)
+        if np.isfinite(self.error_bound):
+            for task in found.listed:
+                self._inside(task)
+        return found
+
+    def prompts(self, tasks: Tasks, dtype: Any) -> tuple[Array, Array]:
+        """Tokens [B, n, width] of the start state, examples first, and the length of each prompt."""
+        a = self.algorithm
+        rows = [np.concatenate([a.tokens("example", t.X, t.Y), self._asking(t)]) for t in tasks.listed]
+        lengths = np.array([len(row) for row in rows])
+        tokens = np.zeros((len(rows), lengths.max(), rows[0].shape[1]), dtype)
+        for whole, row in zip(tokens, rows, strict=True):
+            whole[: len(row)] = row
+        return tokens, lengths
+
+    def _asking(self, task: Task) -> Array:
+        a = self.algorithm
+        return a.tokens("query", task.queries) if a.query is not None else np.empty((0, len(a.example.outputs)))
+
+    def predict(self, transformer: Transformer, X: Any, y: Any = None, queries: Any = None) -> Any:
+        """Answers at the queries; of a series, at each value from the first with all its lags, for the next one."""
+        tasks = self.tasks(X, y, queries)
+        tokens, lengths = self.prompts(tasks, transformer.dtype)
+        alike = (lengths == lengths[0]).all()
+        with np.errstate(all="ignore"):  # what overflows is reported below
+            out = evaluate(transformer, tokens, None if alike else lengths)
+        return tasks.shaped(self._asked(tasks, lengths, out, transformer))
+
+    def _asked(self, tasks: Tasks, lengths: Array, out: Array, transformer: Transformer) -> list[Array]:
+        found = []
+        for i, (task, n) in enumerate(zip(tasks.listed, lengths, strict=True)):
+            rows = out[i, len(task.X) if self.algorithm.query is not None else 0 : n]
+            if not np.isfinite(rows).all():
+                where = f"a value of task {i}" if tasks.many else "a value"
+                needs = f"inputs for which no value of the forward pass leaves the range of {transformer.dtype}"
+                raise DataError("data", needs, f"{where} does", "Rescale X and y, or take fewer steps.")
+            found.append(rows)
+        return found
+
+    def follow(self, X: Any, y: Any = None, queries: Any = None) -> Any:
+        """The textbook algorithm in NumPy and float64, as many steps: what the network is compared with."""
+        tasks = self.tasks(X, y, queries)
+        if self.algorithm.query is not None:
+            return tasks.shaped([self.algorithm.run(t.X, t.Y, t.queries) for t in tasks.listed])
+        found = []
+        for t in tasks.listed:
+            rows = []
+            for k in range(1, len(t.X) + 1):
+                *_, last = self.algorithm.states(t.X[:k], t.Y[:k], t.queries)
+                rows.append(self.algorithm.answers(last, t.X[k - 1 : k], t.Y[k - 1 : k])[0])
+            found.append(np.stack(rows))
+        return tasks.shaped(found)
+
+    def trace(self, transformer: Transformer, X: Any, y: Any = None, queries: Any = None) -> Trace:
+        """Every value of one task's prompt: `loop3.context` holds the tokens after the fourth loop."""
+        tasks = self.tasks(X, y, queries)
+        tokens, lengths = self.prompts(tasks, transformer.dtype)
+        with np.errstate(all="ignore"):
+            return trace(transformer, tokens, lengths if tasks.many else None)
+
+    def _inside(self, task: Task) -> None:
+        """Refuse what the bound does not cover."""
+        for name, values, low, high in (
+            ("example", task.X, self.low, self.high),
+            ("query", task.queries, self.low, self.high),
+            ("answer", task.Y, -self.largest, self.largest),
+        ):
+            out = (values < low) | (values > high)
+            if out.any():
+                i, c = (int(k[0]) for k in np.nonzero(out))
+                needs = f"every {name} in [{low:g}, {high:g}], for which the bound was proved"
+                wider = f"largest={abs(values[i, c]):g}" if name == "answer" else f"high={abs(values[i, c]):g}"
+                found = f"{name} {i} has {values[i, c]:g} at component {c}"
+                raise DataError("data", needs, found, f"Rescale, or compile with {wider}.")
+
+    def describe(self) -> str:
+        bound = f", within {self.error_bound:.4g} of its limit" if np.isfinite(self.error_bound) else ""
+        return f"{self.words}{bound}"
+
+    def to_json(self) -> dict[str, Any]:
+        numbers = {name: getattr(self, name).hex() for name in NUMBERS}
+        plain = {name: getattr(self, name) for name in ("learner", "words", "reads", "labels", "lags")}
+        return super().to_json() | numbers | plain | {"algorithm": self.algorithm.to_json()}
+
+    @classmethod
+    def from_json(cls, entry: dict[str, Any], form: AnswerForm, vocabulary: Any) -> Examples:
+        numbers: dict[str, Any] = {name: float.fromhex(entry[name]) for name in NUMBERS}
+        plain: dict[str, Any] = {name: entry[name] for name in ("learner", "words", "reads", "labels", "lags")}
+        common = cls.common(entry, form, vocabulary)
+        return cls(**common, **numbers, **plain, algorithm=Algorithm.from_json(entry["algorithm"]))
+
+
+NUMBERS = ("low", "high", "largest", "error_bound")

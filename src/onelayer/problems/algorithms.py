@@ -1,0 +1,135 @@
+"""A learning algorithm as data: a state, what an example contributes, a step, an answer, and what tokens hold.
+
+What `equals` proves of a network is stated in these terms, and `Algorithm.run` computes them in NumPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from onelayer.problems.scripts import Array, Script
+
+Gather = Literal["mean", "sum", "solve", "softmax"]
+SCRIPTS = ("term", "step", "answer", "example", "query", "logit")
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """Scripts read the groups s (state), x and y (an example, or the x of a query), m (what terms gather to).
+
+    ``gather``: the mean or the sum of the terms; the solution of ridge systems, whose terms are keys and values; or
+    averages by softmax of ``logit``, which reads q too, the x of the token that asks.
+    """
+
+    x: int
+    y: int
+    m: int
+    steps: int
+    start: tuple[float, ...]
+    gather: Gather
+    term: Script
+    step: Script
+    answer: Script
+    example: Script
+    query: Script | None = None  # None: every token is an example, and is asked
+    logit: Script | None = None
+    ridge: tuple[float, ...] = ()
+
+    @property
+    def outputs(self) -> int:
+        return len(self.answer.outputs)
+
+    def run(self, X: Array, Y: Array, queries: Array) -> Array:
+        """Answers [m, outputs] at queries [m, x], after all steps on examples [N, x] and [N, y], in float64."""
+        for states in self.states(X, Y, queries):
+            last = states
+        return self.answers(last, queries)
+
+    def states(self, X: Array, Y: Array, queries: Array) -> Iterator[list[Any]]:
+        """The state before the first step and after each; softmax has one for every query."""
+        x, y = list(np.asarray(X, np.float64).T), list(np.asarray(Y, np.float64).T)
+        s: list[Any] = [np.float64(value) for value in self.start]
+        yield s
+        for _ in range(self.steps):
+            wide = [np.reshape(value, (-1, 1)) for value in s]
+            terms = self.term.run({"s": wide, "x": x, "y": y})
+            columns = [np.broadcast_to(t, (max(np.size(wide[0]) if wide else 1, 1), len(X))) for t in terms]
+            s = self.step.run({"s": s, "m": self._gathered(wide, x, y, columns, queries)})
+            yield s
+
+    def answers(self, s: Sequence[Any], queries: Array, Y: Array | None = None) -> Array:
+        groups = {"s": s, "x": list(np.asarray(queries, np.float64).T)}
+        groups |= {} if Y is None else {"y": list(np.asarray(Y, np.float64).T)}
+        found = [np.broadcast_to(np.ravel(a), (len(queries),)) for a in self.answer.run(groups)]
+        return np.stack(found, axis=-1)
+
+    def _gathered(
+        self, s: list[Any], x: list[Array], y: list[Array], terms: list[Array], queries: Array
+    ) -> list[Any]:
+        if self.gather == "solve":
+            return self._solved(np.stack([t[0] for t in terms], axis=-1))
+        if self.gather == "softmax":
+            return self._averaged(s, x, y, terms, queries)
+        count = terms[0].shape[1]
+        if count == 0:
+            return [0.0] * len(terms)
+        return [np.squeeze(t.mean(axis=1) if self.gather == "mean" else t.sum(axis=1)) for t in terms]
+
+    def _averaged(
+        self, s: list[Any], x: list[Array], y: list[Array], terms: list[Array], queries: Array
+    ) -> list[Any]:
+        assert self.logit is not None
+        asking = [column[:, None] for column in np.asarray(queries, np.float64).T]
+        logits = self.logit.run({"s": s, "x": x, "y": y, "q": asking})
+        if terms[0].shape[1] == 0:
+            return [np.zeros(len(queries)) for _ in terms]
+        each = len(terms) // len(logits)
+        found = []
+        for i, term in enumerate(terms):
+            l = logits[i // each]
+            weights = np.exp(l - l.max(axis=1, keepdims=True))
+            found.append((weights * term).sum(axis=1) / weights.sum(axis=1))
+        return found
+
+    def _solved(self, terms: Array) -> list[Any]:
+        """terms [N, keys and values of each system] to solutions, row by row."""
+        size = terms.shape[1] // len(self.ridge)
+        rows = next(k for k in range(size - 1, 0, -1) if k * (size - k) == self.m // len(self.ridge))
+        found: list[Any] = []
+        for i, ridge in enumerate(self.ridge):
+            part = terms[:, i * size : (i + 1) * size]
+            K, V = part[:, :rows], part[:, rows:]
+            found += list(np.linalg.solve(K.T @ K + ridge * np.eye(rows), K.T @ V).ravel())
+        return found
+
+    def tokens(self, name: str, X: Array, Y: Array | None = None) -> Array:
+        """Tokens [n, width] of examples or queries at the start."""
+        script = self.query if name == "query" and self.query is not None else self.example
+        groups: dict[str, Any] = {"s": self.start, "x": list(np.asarray(X, np.float64).T)}
+        groups |= {} if Y is None else {"y": list(np.asarray(Y, np.float64).T)}
+        return np.stack([np.broadcast_to(a, (len(X),)) for a in script.run(groups)], axis=-1)
+
+    def to_json(self) -> dict[str, Any]:
+        """As a certificate has it."""
+        scripts = {name: getattr(self, name) for name in SCRIPTS}
+        return {
+            "x": self.x,
+            "y": self.y,
+            "m": self.m,
+            "steps": self.steps,
+            "start": [value.hex() for value in self.start],
+            "gather": self.gather,
+            "ridge": [value.hex() for value in self.ridge],
+            **{name: None if script is None else script.to_json() for name, script in scripts.items()},
+        }
+
+    @staticmethod
+    def from_json(entry: dict[str, Any]) -> Algorithm:
+        scripts = {name: None if entry[name] is None else Script.from_json(entry[name]) for name in SCRIPTS}
+        numbers: dict[str, Any] = {name: tuple(map(float.fromhex, entry[name])) for name in ("start", "ridge")}
+        plain: dict[str, Any] = {name: entry[name] for name in ("x", "y", "m", "steps", "gather")}
+        return Algorithm(**plain, **numbers, **scripts)  # type: ignore[arg-type]
