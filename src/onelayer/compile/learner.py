@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any, Literal
 
 import numpy as np
@@ -48,13 +47,13 @@ def learner(
     is the algorithm, on every input; a learner that is too large for that has no certificate: its ledger says so.
     """
     entry = _entry(name, options)
-    setting = _setting(d, outputs, low, high, steps, tolerance, dtype)
+    setting = _setting(d, outputs, low, high, steps, tolerance, dtype, largest)
     built = entry.build(setting, **options)
     proof = prove(built.transformer, built.algorithm) if certify else None
-    return Model(built.transformer, _interface(name, built, setting, largest), _ledger(built, proof), proof)
+    return Model(built.transformer, _interface(name, built, setting), _ledger(built, proof), proof)
 
 
-def _interface(name: str, built: Built, setting: Setting, largest: float) -> Examples:
+def _interface(name: str, built: Built, setting: Setting) -> Examples:
     q = built.algorithm.outputs
     return Examples(
         form=AnswerForm("token", None, None if q == 1 else q, False),
@@ -64,7 +63,7 @@ def _interface(name: str, built: Built, setting: Setting, largest: float) -> Exa
         reads=built.reads,
         low=float(setting.low),
         high=float(setting.high),
-        largest=float(largest),
+        largest=setting.largest,
         error_bound=float("inf"),
         labels=built.labels,
         lags=built.lags,
@@ -80,7 +79,7 @@ def _entry(name: str, options: dict[str, Any]) -> Entry:
     if name not in LEARNERS:
         needs = f"a learner among {', '.join(LEARNERS)}"
         raise OptionError("learner", needs, f"{name!r:.40}", "Choose one of them.")
-    known = [key for key in inspect.signature(LEARNERS[name].build).parameters if key != "setting"]
+    known = LEARNERS[name].options
     for key in options:
         if key not in known:
             needs = f"options that {name} has: {', '.join(known) or 'none'}"
@@ -88,7 +87,9 @@ def _entry(name: str, options: dict[str, Any]) -> Entry:
     return LEARNERS[name]
 
 
-def _setting(d: Any, outputs: Any, low: Any, high: Any, steps: Any, tolerance: Any, dtype: Any) -> Setting:
+def _setting(
+    d: Any, outputs: Any, low: Any, high: Any, steps: Any, tolerance: Any, dtype: Any, largest: Any
+) -> Setting:
     whole = {"d": (d, 4096), "outputs": (outputs, 4096), "steps": (1 if steps is None else steps, MOST_STEPS)}
     for key, (value, most) in whole.items():
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value <= most:
@@ -103,5 +104,7 @@ def _setting(d: Any, outputs: Any, low: Any, high: Any, steps: Any, tolerance: A
         raise OptionError("learner", "a tolerance above 0", f"tolerance={tolerance!r:.40}", "Give such a number.")
     if dtype not in ("float32", "float64"):
         raise OptionError("learner", "float32 or float64", f"dtype={dtype!r:.40}", "Choose one of them.")
+    if not isinstance(largest, float | int) or not 0 < largest < np.inf:
+        raise OptionError("learner", "answers up to largest > 0", f"largest={largest!r:.40}", "Give such a number.")
     loops = None if steps is None else int(steps)
-    return Setting(int(d), int(outputs), float(low), float(high), loops, tolerance, dtype)
+    return Setting(int(d), int(outputs), float(low), float(high), loops, tolerance, dtype, float(largest))

@@ -31,6 +31,7 @@ class Setting:
     steps: int | None
     tolerance: float | None
     dtype: str
+    largest: float = 1.0  # answer, in magnitude
 
     @property
     def reach(self) -> float:
@@ -52,9 +53,9 @@ class Limit:
     """What the steps tend to, as the claim `within` names it: the ridge estimate of shrink and eta."""
 
     eta: float
-    shrink: float
-    momentum: float = 0.0
-    first: bool = True  # shrink, then step; else both at once
+    a: float  # what is stepped from is a times the state less b times the one before
+    b: float
+    late: bool = False  # the gradient is taken at the state itself, not at what is stepped from
 
 
 @dataclass(frozen=True)

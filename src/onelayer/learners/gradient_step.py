@@ -1,9 +1,9 @@
 """Statement  One linear attention layer is a step of gradient descent on the squares of its examples (von Oswald
 et al. 2023, Proposition 1); repeated, it is as many steps, for every number of examples.
 
-Gives      Tokens [x, r, flag] with the residual r = y - <w, x>. Queries and keys are x, values -eta r written to r:
-r_k <- r_k - eta mean_i <x_i, x_k> r_i, which is y_k - <w + eta mean_i r_i x_i, x_k>. A query begins with r = 0, and
-its answer is -r.
+Gives      Tokens [x, r, flag] with the residual r = y - <w, x>. Queries and keys are x, values -eta r written to
+r: r_k <- r_k - eta mean_i <x_i, x_k> r_i, which is y_k - <w + eta mean_i r_i x_i, x_k>. A query begins with r =
+0, and its answer is -r.
 Rests on   nothing else.
 Why        The residuals of all tokens move with w at once; no token ever holds w itself.
 Differs    The published weights hold eta/N, so that they serve one number of examples; here attention divides by
@@ -12,13 +12,15 @@ the number of examples that it sees, by a flag, and one set of weights serves al
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from onelayer.learners.built import Built, Setting, layer, step_size, steps_of, unit
 from onelayer.ledger import Constant
 from onelayer.network import Transformer
 from onelayer.problems.algorithms import Algorithm
-from onelayer.problems.scripts import Array, Pen, dot
+from onelayer.problems.scripts import Array, dot, write
 from onelayer.statements import CATALOGUE
 
 STATEMENT = CATALOGUE["gradient_step"]
@@ -32,8 +34,9 @@ def build(setting: Setting, eta: float | None = None) -> Built:
         Constant("eta", eta, "step size; by default 1/B^2, B^2 = d max(|low|, |high|)^2"),
         Constant("steps", steps, "loops of the block"),
     )
-    net = network(setting, np.eye(setting.d) * 1.0, eta, steps)
-    return Built(net, algorithm(setting, None, eta, steps), constants, f"{steps} steps of gradient descent")
+    net = network(setting, np.eye(setting.d), eta, steps)
+    words = f"{steps} step{'s' if steps > 1 else ''} of gradient descent"
+    return Built(net, algorithm(setting, None, eta, steps), constants, words)
 
 
 def network(setting: Setting, A: Array, eta: float, steps: int) -> Transformer:
@@ -56,28 +59,31 @@ def network(setting: Setting, A: Array, eta: float, steps: int) -> Transformer:
 def algorithm(setting: Setting, A: Array | None, eta: float, steps: int) -> Algorithm:
     """Steps along A times the gradient; None stands for the identity."""
     d, q = setting.d, setting.outputs
+    size = q * d
 
-    def predictions(pen: Pen) -> tuple[list, list, list]:  # type: ignore[type-arg]
-        s, x = pen.group("s", q * d), pen.group("x", d)
-        return s, x, [dot(s[j * d : (j + 1) * d], x) for j in range(q)]
+    def rows(s: list[Any]) -> list[list[Any]]:
+        return [s[j * d : (j + 1) * d] for j in range(q)]
 
-    pen = Pen()
-    _, x, p = predictions(pen)
-    y = pen.group("y", q)
-    term = pen.script([(y[j] - p[j]) * u for j in range(q) for u in x])
-    pen = Pen()
-    s, m = pen.group("s", q * d), pen.group("m", q * d)
-    moves = [m[j * d : (j + 1) * d] for j in range(q)]
-    if A is not None:
-        moves = [[dot(move, [float(a) for a in A[:, c]]) for c in range(d)] for move in moves]
-    step = pen.script([u + v * eta for u, v in zip(s, [v for move in moves for v in move], strict=True)])
-    pen = Pen()
-    answer = pen.script(predictions(pen)[2])
-    pen = Pen()
-    _, x, p = predictions(pen)
-    y = pen.group("y", q)
-    example = pen.script([*x, *(y[j] - p[j] for j in range(q)), 1.0])
-    pen = Pen()
-    _, x, p = predictions(pen)
-    query = pen.script([*x, *(-u for u in p), 0.0])
-    return Algorithm(d, q, q * d, steps, (0.0,) * (q * d), "mean", term, step, answer, example, query)
+    def predicted(s: list[Any], x: list[Any]) -> list[Any]:
+        return [dot(w, x) for w in rows(s)]
+
+    def residuals(s: list[Any], x: list[Any], y: list[Any]) -> list[Any]:
+        return [v - p for v, p in zip(y, predicted(s, x), strict=True)]
+
+    def moved(s: list[Any], m: list[Any]) -> list[Any]:
+        along = m if A is None else [dot(g, map(float, A[:, c])) for g in rows(m) for c in range(d)]
+        return [u + v * eta for u, v in zip(s, along, strict=True)]
+
+    return Algorithm(
+        d,
+        q,
+        size,
+        steps,
+        (0.0,) * size,
+        "mean",
+        term=write(lambda s, x, y: [r * u for r in residuals(s, x, y) for u in x], s=size, x=d, y=q),
+        step=write(moved, s=size, m=size),
+        answer=write(predicted, s=size, x=d),
+        example=write(lambda s, x, y: [*x, *residuals(s, x, y), 1.0], s=size, x=d, y=q),
+        query=write(lambda s, x: [*x, *(-p for p in predicted(s, x)), 0.0], s=size, x=d),
+    )

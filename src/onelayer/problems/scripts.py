@@ -142,6 +142,12 @@ class Value:
 Number = Value | float
 
 
+def write(body: Callable[..., Iterable[Number]], **groups: int) -> Script:
+    """The script of a function of groups of variables, of so many each."""
+    pen = Pen()
+    return pen.script(body(*(pen.group(name, count) for name, count in groups.items())))
+
+
 def dot(a: Iterable[Any], b: Iterable[Any]) -> Any:
     """The sum of products; a factor that is the number 0 takes no line."""
     found: Any = 0.0

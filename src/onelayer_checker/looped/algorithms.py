@@ -2,8 +2,8 @@
 
 An algorithm has a state s with a start; from each example (x, y) a term; from all terms what they gather to, m; a
 step from s and m to the next state; and an answer from the state and a query. It also says what tokens hold in
-state s. Decides: if every identity below holds for all numbers, then for every prompt of tokens in the start state
-the network's answer at every query is the algorithm's, after as many steps as there are loops.
+state s. Decides: if every identity below holds for all numbers, then for every prompt of tokens in the start
+state the network's answer at every query is the algorithm's, after as many steps as there are loops.
 
 start   (E1) at the start, tokens are polynomials of x and y, and the flag of keys is a number: 0 on queries only
 affine  (E2) tokens(step(s, m)) is affine in m: f(m + n) - f(m) - f(n) + f(0) = 0
@@ -11,11 +11,12 @@ step    (E3) one block, on a token and ONE generic example as its key, gives the
 answer  (E4) what is read off a token is the answer
 
 Why one example is enough: the block gives a(t) + mean_i b(e_i, t), and the algorithm, being affine in the mean,
-c(t) + mean_i d(e_i, t). The identity a + b = c + d in (e, t, s), averaged over the examples, is the claim for every
-number of them; for sums a = c and b = d are demanded. Why one loop is enough: the identity holds in every state, so
-loops are steps, by induction. A causal token has a state of its own, which its keys do not share: such a layer is
-not repeated. What is solved for (mesa) or averaged by softmax is the same function of the same keys and values on
-both sides; there m stands for its result, and keys, values and logits are compared instead.
+c(t) + mean_i d(e_i, t). The identity a + b = c + d in (e, t, s), averaged over the examples, is the claim for
+every number of them; for sums a = c and b = d are demanded. Why one loop is enough: the identity holds in every
+state, so loops are steps, by induction. A causal token, or an average by softmax, has a state of its own, which
+its keys do not share: such a layer is not repeated. What is solved for (mesa) or averaged by softmax is the same
+function of the same keys and values on both sides; there m stands for its result, and keys, values and logits are
+compared instead.
 """
 
 from __future__ import annotations
@@ -158,8 +159,8 @@ def structure(network: Network, a: Algorithm) -> str:
     loop = network.loop
     if loop.repeat != a.steps:
         return f"the loop is run {loop.repeat} times, the algorithm takes {a.steps} steps"
-    if loop.causal and loop.repeat > 1:
-        return "in a causal loop keys are in other states than the tokens that see them"
+    if (loop.causal or loop.kind == "softmax") and loop.repeat > 1:
+        return "in a causal or softmax loop keys are in other states than the tokens that see them"
     if loop.context is None and a.query is not None:
         return "queries are keys too"
     alike = {"softmax": "softmax", "mesa": "solve"}.get(loop.kind, "mean" if loop.mean else "sum")

@@ -1,0 +1,102 @@
+"""Statement  GD++ (von Oswald et al. 2023): a second head takes gamma mean_i(x_i x_i^T) x off every input, beside
+the step of gradient descent on the residuals.
+
+Gives      Tokens [M x, r, flag] with a matrix M that all tokens share: M <- M - gamma M S M^T M with S = mean x
+x^T, and w <- w + eta M^T M mean_i r_i x_i.
+Rests on   gradient_step.
+Why        Large directions of the inputs shrink faster than small ones, so that later steps see a rounder
+problem.
+Differs    Stated for every number of examples and loops, with M as part of the state.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from onelayer.errors import HypothesisError
+from onelayer.learners.built import Built, Setting, layer, step_size, steps_of, unit
+from onelayer.ledger import Constant
+from onelayer.problems.algorithms import Algorithm
+from onelayer.problems.scripts import dot, write
+from onelayer.statements import CATALOGUE
+
+STATEMENT = CATALOGUE["whitening"]
+#: A step multiplies matrices of d x d letters; longer scripts are not written.
+LARGEST = 14
+
+
+def build(setting: Setting, eta: float | None = None, gamma: float | None = None) -> Built:
+    """Both heads, of one output."""
+    d = setting.d
+    if setting.outputs != 1 or d > LARGEST:
+        needs, found = f"one output, and d of at most {LARGEST}", f"outputs={setting.outputs}, d={d}"
+        raise HypothesisError("whitening", needs, found, 'Use learner("gd") or learner("preconditioned").')
+    steps = steps_of(setting, "whitening")
+    eta = step_size(setting, "whitening", eta, 2 / setting.norm_squared, "2/B^2")
+    gamma = step_size(setting, "whitening", gamma, 1 / setting.norm_squared, "1/B^2 (gamma)")
+    width, x, r = d + 2, list(range(d)), d
+    heads = [
+        (unit(width, *x), unit(width, *x), unit(width, r, scale=-eta), unit(width, r).T),
+        (unit(width, *x), unit(width, *x), unit(width, *x, scale=-gamma), unit(width, *x).T),
+    ]
+    net = layer(
+        setting,
+        heads,
+        "linear",
+        readout=[(unit(width, r, scale=-1.0), np.zeros(1))],
+        repeat=steps,
+        channels=(*(f"x{i}" for i in x), "r", "flag"),
+        context=width - 1,
+        mean=True,
+    )
+    constants = (
+        Constant("eta", eta, "step size; by default 1/B^2, B^2 = d max(|low|, |high|)^2"),
+        Constant("gamma", gamma, "how much of its second moments is taken off an input; by default 1/(2 B^2)"),
+        Constant("steps", steps, "loops of the block"),
+    )
+    return Built(net, algorithm(d, eta, gamma, steps), constants, f"{steps} steps of GD++")
+
+
+def algorithm(d: int, eta: float, gamma: float, steps: int) -> Algorithm:
+    """The state is M, row by row, and w."""
+    size = d * d + d
+
+    def matrix(s: list[Any]) -> list[list[Any]]:
+        return [s[i * d : (i + 1) * d] for i in range(d)]
+
+    def times(A: list[list[Any]], B: list[list[Any]]) -> list[list[Any]]:
+        return [[dot(row, [b[j] for b in B]) for j in range(d)] for row in A]
+
+    def turned(A: list[list[Any]]) -> list[list[Any]]:
+        return [[row[i] for row in A] for i in range(d)]
+
+    def inputs(s: list[Any], x: list[Any]) -> list[Any]:
+        return [dot(row, x) for row in matrix(s)]
+
+    def term(s: list[Any], x: list[Any], y: list[Any]) -> list[Any]:
+        r = y[0] - dot(s[d * d :], x)
+        return [*(r * u for u in x), *(u * v for u in x for v in x)]
+
+    def step(s: list[Any], m: list[Any]) -> list[Any]:
+        M, S = matrix(s), matrix(m[d:])
+        gram = times(turned(M), M)
+        off = times(times(M, S), gram)
+        moved = [M[i][j] - off[i][j] * gamma for i in range(d) for j in range(d)]
+        return [*moved, *(w + dot(row, m[:d]) * eta for w, row in zip(s[d * d :], gram, strict=True))]
+
+    start = tuple(np.eye(d).ravel().tolist()) + (0.0,) * d
+    return Algorithm(
+        d,
+        1,
+        size,
+        steps,
+        start,
+        "mean",
+        term=write(term, s=size, x=d, y=1),
+        step=write(step, s=size, m=size),
+        answer=write(lambda s, x: [dot(s[d * d :], x)], s=size, x=d),
+        example=write(lambda s, x, y: [*inputs(s, x), y[0] - dot(s[d * d :], x), 1.0], s=size, x=d, y=1),
+        query=write(lambda s, x: [*inputs(s, x), -dot(s[d * d :], x), 0.0], s=size, x=d),
+    )
