@@ -73,20 +73,16 @@ class Model(EqualByContent):
         return ", ".join([*parts, f"{self.n_parameters:,} parameters in {self.transformer.dtype}"])
 
     def predict(self, X: Any, lengths: Any = None, queries: Any = None, *, path: Evaluation = "auto") -> Any:
-        """Answers for sequences, stored or not, in the form in which Y was given. A learner is given examples,
-        their answers and queries instead, `predict(X, y, queries)`; see `onelayer.learner`.
+        """Answers for sequences, stored or not, in the form of Y; of a learner: `predict(X, y, queries)`.
 
         An input that is not stored gets the default, if one was given, but for the share of false hits that the
         ledger bounds and measures. Without a default it gets the answer of the stored context whose coordinate is
-        nearest (rank 1); 0, the first class, when it lies outside every stored box; any class at all with
-        retrieval.
+        nearest (rank 1); 0, the first class, outside every stored box; any class at all with retrieval.
 
         A token that the vocabulary does not have makes its whole sequence unknown, since attention sees it from
         every other token: all of them get the default. Without a default, an error lists such tokens. The same
-        holds for numbers so large that a value of the forward pass leaves the range of the model's dtype: the
-        default for all tokens of that sequence, or an error that names it.
-
-        Entries at padding mean nothing. ``path`` chooses between the dense network and a search that gives the same
+        holds for numbers so large that a value of the forward pass leaves the range of the model's dtype. Entries
+        at padding mean nothing. ``path`` chooses between the dense network and a search that gives the same
         answers; "auto" searches where it can.
         """
         if isinstance(self.interface, Examples):
@@ -224,8 +220,7 @@ class Model(EqualByContent):
 
     @property
     def error_bound(self) -> float:
-        """Proved, on every input of the box but for the share `interface.left_out`; infinite if nothing is. Of a
-        learner: how far it may be from what its steps tend to."""
+        """Proved, on the box but for `interface.left_out`, or to a learner's limit; infinite if nothing is."""
         if isinstance(self.interface, Examples):
             return self.interface.error_bound
         return self.interface_as(Function, "error_bound").error_bound
