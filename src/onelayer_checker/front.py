@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 import onelayer_checker.core.separated
-import onelayer_checker.functions  # noqa: F401  (both add their claims to the core's, as `looped` does)
+import onelayer_checker.functions
+import onelayer_checker.looped.limits  # noqa: F401  (all three add their claims to the core's)
 from onelayer_checker.core.budget import Beyond, limited
 from onelayer_checker.core.claims import KINDS, Claim, Verdict
 from onelayer_checker.core.files import Malformed, fields, read_folder, shown

@@ -32,6 +32,14 @@ SHORT = 160
 
 def sentence(claim: Claim) -> str:
     where, n = ARITHMETIC[claim.arith], claim.numbers
+    if claim.type == "within":
+        keep = n["a"] - n["b"]
+        penalty = (1 - keep) / (n["eta"] if n["late"] else keep * n["eta"])
+        return (
+            f"{where}, that answer is within {at_most(n['bound'])} of the answer <v, x> of ridge regression, v the "
+            f"minimiser of mean (y - <v, x>)^2/2 + {penalty:.6g} |v|^2/2, for all examples and queries with "
+            f"components up to {n['x']:g} and answers up to {n['y']:g} in magnitude"
+        )
     if claim.type == "equals":
         return (
             f"{where}, the answer at every query is that of the algorithm, for all examples and any number of them"

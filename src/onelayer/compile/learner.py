@@ -9,10 +9,12 @@ import numpy as np
 from onelayer.certificates.algorithms import prove
 from onelayer.errors import OptionError
 from onelayer.interfaces import Examples
-from onelayer.learners.built import Built, Setting
+from onelayer.learners.bounds import bound
+from onelayer.learners.built import Built, Limit, Setting
 from onelayer.learners.registry import LEARNERS, Entry
 from onelayer.ledger import Constant, Ledger
 from onelayer.model import Model
+from onelayer.problems.algorithms import Algorithm
 from onelayer.problems.answers import AnswerForm
 
 MOST_STEPS = 1 << 20
@@ -49,11 +51,29 @@ def learner(
     entry = _entry(name, options)
     setting = _setting(d, outputs, low, high, steps, tolerance, dtype, largest)
     built = entry.build(setting, **options)
-    proof = prove(built.transformer, built.algorithm) if certify else None
-    return Model(built.transformer, _interface(name, built, setting), _ledger(built, proof), proof)
+    near = bound(setting, built.limit, built.algorithm.steps, setting.largest) if built.limit else float("inf")
+    claims = [_within(built.limit, built.algorithm, setting, near)] if built.limit and np.isfinite(near) else []
+    proof = prove(built.transformer, built.algorithm, claims) if certify else None
+    interface = _interface(name, built, setting, near if proof is not None else float("inf"))
+    return Model(built.transformer, interface, _ledger(built, proof), proof)
 
 
-def _interface(name: str, built: Built, setting: Setting) -> Examples:
+def _within(limit: Limit, algorithm: Algorithm, setting: Setting, near: float) -> dict[str, Any]:
+    """The claim that the answers are so near to those of ridge regression."""
+    numbers = {
+        "bound": near,
+        "x": setting.reach,
+        "y": setting.largest,
+        "eta": limit.eta,
+        "a": limit.a,
+        "b": limit.b,
+    }
+    numbers["late"] = float(limit.late)
+    written = {key: float(value).hex() for key, value in numbers.items()}
+    return {"type": "within", "arith": "real", "scope": "token", "target": algorithm.to_json(), **written}
+
+
+def _interface(name: str, built: Built, setting: Setting, near: float) -> Examples:
     q = built.algorithm.outputs
     return Examples(
         form=AnswerForm("token", None, None if q == 1 else q, False),
@@ -64,7 +84,7 @@ def _interface(name: str, built: Built, setting: Setting) -> Examples:
         low=float(setting.low),
         high=float(setting.high),
         largest=setting.largest,
-        error_bound=float("inf"),
+        error_bound=near,
         labels=built.labels,
         lags=built.lags,
     )

@@ -28,9 +28,9 @@ def factor(limit: Limit, steps: int) -> float:
     return float(r**steps * (steps + 1 + r * steps))
 
 
-def safe_step(setting: Setting) -> float:
-    """1/B^2, rounded so that eta B^2 <= 1 holds exactly."""
-    return setting.round((1 - 2.0**-20) / setting.norm_squared)
+def safe_step(setting: Setting, penalty: float = 0.0) -> float:
+    """1/(B^2 + penalty), made a little smaller: eta B^2 <= 1 - eta penalty must hold exactly."""
+    return setting.round((1 - 2.0**-20) / (setting.norm_squared + penalty))
 
 
 def penalty_of(limit: Limit) -> float:

@@ -72,7 +72,9 @@ def _compact_eta(setting: Setting, eta: Any) -> float:
 def _published(setting: Setting, penalty: float, eta: float | None) -> Built:
     carried.one_output(setting, "ridge")
     most = 2 / (setting.norm_squared + penalty)
-    eta = step_size(setting, "ridge", eta, most, "2/(B^2 + penalty)")
+    eta = (
+        safe_step(setting, penalty) if eta is None else step_size(setting, "ridge", eta, most, "2/(B^2 + penalty)")
+    )
     shrink = setting.round(eta * penalty)
     limit = Limit(eta, 1 - shrink, 0.0, late=True) if shrink else None
     steps = steps_for(setting, limit)
