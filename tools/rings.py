@@ -13,7 +13,7 @@ from pathlib import Path
 
 CHECKER = Path(__file__).resolve().parents[1] / "src" / "onelayer_checker"
 README = CHECKER / "README.md"
-RINGS = ("core", "search", "functions", "arb", "front")
+RINGS = ("core", "search", "functions", "looped", "arb", "front")
 NOT_CODE = {
     *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT),
     *(tokenize.ENCODING, tokenize.ENDMARKER),

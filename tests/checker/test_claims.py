@@ -9,6 +9,7 @@ import onelayer_checker.front  # noqa: F401  (adds the claims about functions)
 from onelayer_checker.core.balls import ARITHMETICS
 from onelayer_checker.core.claims import KINDS, Claim, Verdict
 from onelayer_checker.core.files import Malformed
+from tests.checker.looped import descent
 
 ONE, ZERO = (1.0).hex(), (0.0).hex()
 ASSUMED = {"lipschitz": ONE, "error": ZERO, "symmetric": True}
@@ -25,8 +26,11 @@ NUMBERS = {
     "lp_error": {"bound", "radius", "low", "high", "p"},
     "sup_error_everywhere": {"bound", "low", "high"},
     "formula_error": {"bound"},
+    "equals": set(),
+    "within": {"bound", "x", "y", "eta", "a", "b", "late"},
 }
 TARGETS = {"sup_error": ASSUMED, "lp_error": ASSUMED, "sup_error_everywhere": ASSUMED, "formula_error": FORMULA}
+TARGETS |= {"equals": descent(), "within": descent()}
 ABOUT_FUNCTIONS = set(TARGETS)
 
 

@@ -33,6 +33,8 @@ def gap_histogram(console: Console, model: Model) -> None:
     """How many gaps between neighbouring answers fall into each power of ten."""
     gaps = gaps_lower(model)
     readout = model.ledger.get("readout", model.ledger.get("construction"))
+    if readout is None:  # of a learner, which stores no answers
+        return
     if readout != "plateaus" or not gaps.size:
         kind = "One plateau" if readout == "plateaus" else f"The readout is {readout}"
         console.print(f"\n{kind}: there are no gaps on a line to show.")

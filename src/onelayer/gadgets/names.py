@@ -119,7 +119,7 @@ def head_names(model: Transformer, head: int, what: str) -> Words:
     bias = {"queries": a.b_Q, "keys": a.b_K}.get(what)
     return tuple(
         f"head {head} / {one} {i} ({_sum(weight[:, i], channels, bias is not None and bool(bias[head, i]))})"
-        for i in range(a.head_size)
+        for i in range(weight.shape[1])
     )
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onelayer.errors import MissingExtraError
-from onelayer.interfaces import Function
-from onelayer.measure import function_pictures
+from onelayer.interfaces import Examples, Function
+from onelayer.measure import function_pictures, learner_pictures
 from onelayer.network.blocks import apply_stack
 
 if TYPE_CHECKING:
@@ -16,9 +16,12 @@ if TYPE_CHECKING:
 
 
 def figure_of(model: Model) -> Any:
-    """Of stored answers the gaps and the readout; of a function the target, the model and the error."""
+    """Of stored answers the gaps and the readout; of a function the target, the model and the error; of a learner
+    its answers loop by loop."""
     if isinstance(model.interface, Function):
         return function_pictures.figure_of(model)
+    if isinstance(model.interface, Examples):
+        return learner_pictures.figure_of(model)
     return of_answers(model)
 
 
