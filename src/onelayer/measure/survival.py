@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 
 from onelayer.errors import OptionError, PrecisionError
+from onelayer.interfaces import Examples
 from onelayer.measure.half import LIMITS, Half, half_outputs, nearest
 from onelayer.network.weights import Array, Transformer
 from onelayer.problems.answers import Answers, in_classes_of, read_answers
@@ -82,6 +83,9 @@ def cast(
         raise OptionError(
             "memorize", "at least 2 answers to ask for", f"answers={answers!r}", "Ask for more, or None for all."
         )
+    if isinstance(model.interface, Examples):
+        needs, found = "stored answers to cast", f"this model {model.interface.says}"
+        raise OptionError("data", needs, found, "Build it with dtype='float32', or export it to PyTorch.")
     sequences = model.read(X, lengths)
     wanted = read_answers(Y, sequences, model.form.scope)
     in_classes_of(model.form, wanted)  # refuses answers of another kind
