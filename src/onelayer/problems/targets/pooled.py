@@ -59,7 +59,7 @@ class Pooled:
             parts = (
                 frozenset[str]().union(*(free[i] for i in of)) if op not in LEAVES else frozenset({op} - {"const"})
             )
-            count += int(self.n ** len(parts))
+            count += int(self.n ** len(parts)) * (self.n if op == "largest" else 1)  # it may have any of n slopes
             free.append(parts - {"y"} if op in POOLED else parts)
         return count * self.n > MOST_SLOPES
 
