@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from onelayer.compile import formula
-from onelayer.compile.approximate import _repaired as repaired
-from onelayer.compile.approximate import _request as request_for
+from onelayer.compile.asked import request_for
+from onelayer.compile.making import repaired
 from onelayer.errors import OnelayerError
 from onelayer.network.forward import forward
 
@@ -71,7 +71,7 @@ def tried(text: str, d: int, low: float, high: float, n: int, tolerance: float) 
     start = time.process_time()
     for dtype in ("float32", "float64"):
         try:
-            asked = request_for(text, n, d, low, high, tolerance, None, None, None, dtype, 0, lambda _: None)
+            asked = request_for(text, n=n, d=d, low=low, high=high, tolerance=tolerance, dtype=dtype)
             made = repaired(asked, formula.plan(asked))
         except OnelayerError as refusal:
             return row | {"refused": refusal.found}

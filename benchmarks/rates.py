@@ -70,7 +70,7 @@ def point(target: str, n: int, construction: str, levels: int, asked: int) -> Po
 
 
 def request(target: Target, tolerance: float) -> Request:
-    return Request(target, 0.0, 1.0, tolerance, DOUBLE, 0, lambda _: None)
+    return Request(target, ((0.0, 1.0),) * target.d, tolerance, DOUBLE, 0, lambda _: None)
 
 
 def errors_of(built: Built, target: Target) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 
@@ -35,6 +35,8 @@ from onelayer.problems.targets import Target
 from onelayer_checker import Report, check
 
 Kind = TypeVar("Kind", bound=Answers)
+#: What a model of a function does with inputs of which its bound says nothing.
+Outside = Literal["refuse", "answer"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -72,7 +74,15 @@ class Model(EqualByContent):
         parts += [f"{name} {ledger[name]}" for name in ("mapping", "readout", "construction") if name in ledger]
         return ", ".join([*parts, f"{self.n_parameters:,} parameters in {self.transformer.dtype}"])
 
-    def predict(self, X: Any, lengths: Any = None, queries: Any = None, *, path: Evaluation = "auto") -> Any:
+    def predict(
+        self,
+        X: Any,
+        lengths: Any = None,
+        queries: Any = None,
+        *,
+        path: Evaluation = "auto",
+        outside: Outside = "refuse",
+    ) -> Any:
         """Answers for sequences, stored or not, in the form of Y; of a learner: `predict(X, y, queries)`.
 
         An input that is not stored gets the default, if one was given, but for the share of false hits that the
@@ -84,10 +94,18 @@ class Model(EqualByContent):
         holds for numbers so large that a value of the forward pass leaves the range of the model's dtype. Entries
         at padding mean nothing. ``path`` chooses between the dense network and a search that gives the same
         answers; "auto" searches where it can.
+
+        A model of a function refuses sequences of which its bound says nothing: with a token beyond the box, or of
+        another length. With ``outside`` "answer" it gives whatever the network does.
         """
         if isinstance(self.interface, Examples):
             return self.interface.predict(self.transformer, X, lengths, queries)
+        if outside not in get_args(Outside):
+            needs, found = f"outside among {get_args(Outside)}", f"outside={outside!r}"
+            raise OptionError("data", needs, found, "Choose one of them.")
         sequences = self.ask(X, lengths)
+        if outside == "refuse" and isinstance(self.interface, Function):
+            self.interface.check_inside(sequences)
         return self.form.decode(self.outputs(sequences, path), sequences.lengths)
 
     def algorithm(self, X: Any, y: Any = None, queries: Any = None) -> Any:

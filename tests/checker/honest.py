@@ -18,12 +18,13 @@ from onelayer_checker.core.files import Malformed
 from onelayer_checker.core.graph import build
 from onelayer_checker.core.judge import Judge
 from onelayer_checker.core.samples import read_data
-from onelayer_checker.functions import branch, hats
+from onelayer_checker.functions import branch, hats, simplices
 from onelayer_checker.functions import cells as functions
 from onelayer_checker.search.stack import accelerate
 from tests.checker import dense, mutants
 
-SOURCES = {name: Path(module.__file__).read_text() for name, module in (("hats", hats), ("cells", functions))}
+MODULES = {"simplices": simplices, "hats": hats, "cells": functions}
+SOURCES = {name: Path(module.__file__).read_text() for name, module in MODULES.items()}
 FINEST = "BLOCK, MOST, FINEST = 1 << 14, 1 << 22, 1 << 8"
 #: Instead of branch and bound, which would look long at what is not hats.
 NO_SEARCH = types.SimpleNamespace(judge=lambda *_: ("undecided", "not hats", np.inf), halves=branch.halves)
@@ -66,8 +67,8 @@ def broken(monkeypatch, module: types.ModuleType, old: str, new: str) -> types.M
     imported = "from onelayer_checker.functions import branch, hats"
     assert imported in sources["cells"]
     sources["cells"] = sources["cells"].replace(imported, "import mutant_hats as hats")
-    assert FINEST in sources["hats"]
-    sources["hats"] = sources["hats"].replace(FINEST, FINEST[:-1] + "4")
+    assert FINEST in sources["simplices"]
+    sources["simplices"] = sources["simplices"].replace(FINEST, FINEST[:-1] + "4")
     made = mutants.installed(monkeypatch, sources, old[:40])
     made.cells.branch = NO_SEARCH
     for name in ("judge", "judge_everywhere"):

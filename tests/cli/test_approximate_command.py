@@ -78,7 +78,7 @@ def test_the_other_constructions_are_said() -> None:
 
 
 def test_an_assumption_is_said(tmp_path) -> None:
-    asked = ("mean", "--n", "8", "--tolerance", "0.6", "--construction", "quantise", "--out", tmp_path / "m")
+    asked = ("median", "--n", "8", "--tolerance", "0.6", "--construction", "quantise", "--out", tmp_path / "m")
     assert "the target is 1-Lipschitz and invariant" in run("approximate", *asked).stdout
     said = run("explain", tmp_path / "m").stdout
     assert "The target is a function of which only the stored values are known" in said
@@ -117,7 +117,8 @@ def test_claims_about_functions_are_said_in_words(bundles) -> None:
 )
 def test_pictures_are_drawn(tmp_path, target, n, d, tolerance, construction) -> None:
     kind = "invariant" if callable(target) else None
-    model = approximate(target, n=n, d=d, tolerance=tolerance, construction=construction, kind=kind)
+    options = {"construction": construction, "kind": kind, "allow_unproved": callable(target)}
+    model = approximate(target, n=n, d=d, tolerance=tolerance, **options)
     figure_of(model, lambda: refinements(model, 1.0, lambda _: None)).savefig(tmp_path / "p.png")
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
 

@@ -25,7 +25,7 @@ CUBIC = "x + (2 * x - sum(y))**3"
 
 def request(name: str, n: int, d: int, low: float, high: float, tolerance: float, dtype="float64") -> Request:
     target = resolve(name, n=n, d=d, low=low, high=high)
-    return Request(target, low, high, tolerance, np.dtype(dtype), 0, lambda _: None)
+    return Request(target, ((low, high),) * target.d, tolerance, np.dtype(dtype), 0, lambda _: None)
 
 
 @pytest.mark.parametrize(

@@ -156,6 +156,8 @@ def test_a_function_refuses_what_it_cannot_take() -> None:
     for value in (3e38, 1e39, -1e200):
         for path in ("dense", "auto"):
             with pytest.raises(DataError, match="sequence 1, token 0, component 0"):
+                model.predict([[[0.5], [0.2]], [[value], [0.2]]], path=path, outside="answer")
+            with pytest.raises(DataError, match=r"within \[0, 1\].*sequence 1, token 0, component 0"):
                 model.predict([[[0.5], [0.2]], [[value], [0.2]]], path=path)
 
 

@@ -12,23 +12,28 @@ from onelayer.certificates.certificate import Certificate, Progress, judged
 from onelayer.certificates.names import named
 from onelayer.network import Transformer
 from onelayer.problems.targets import Target
+from onelayer.problems.targets.enclosure import as_checked
 from onelayer_checker import Claim
 
 Array = NDArray[Any]
 LARGEST = 2.0**900
 #: The share of the tolerance that is small enough for a bound on the whole box.
 ENOUGH = 0.125
-#: The checker looks at all orders of a sequence of so many tokens; of more, it assumes the symmetry.
+#: The checker looks at all orders of a sequence of so many tokens, if it sees no symmetry; of more, it assumes it.
 MOST_TOKENS = 6
 
 
 def as_entry(target: Target, value_error: float) -> dict[str, Any] | None:
     """The target as a certificate names it: a program, or what is assumed of it; None if nothing is known.
 
-    Of a program the checker looks at all orders of a sequence, or, where there are too many, assumes its symmetry.
+    Of a program the checker sees the symmetry in its lines, or looks at all orders of a sequence, or assumes it,
+    where there are too many.
     """
-    if target.program is not None and (target.kind == "ordered" or target.n <= MOST_TOKENS):
-        return target.program.to_json()
+    program = target.program
+    if program is not None and (
+        target.kind == "ordered" or target.n <= MOST_TOKENS or as_checked(program).symmetric
+    ):
+        return program.to_json()
     if target.lipschitz is None:
         return None
     symmetric = target.kind != "ordered"

@@ -85,7 +85,7 @@ def predict(
         measured = (
             recall_answers(memory, table.X, memorizing.answers_of(table), table.lengths) if check_answers else None
         )
-        answers = memory.predict(table.X, table.lengths)
+        answers = memory.predict(table.X, table.lengths, outside="answer")
         if out_file is not None:
             step("writing")
             write_answers(out_file, table, answers, memory.form.scope)

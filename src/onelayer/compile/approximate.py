@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from numbers import Integral, Real
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from onelayer.certificates.certificate import Certificate
-from onelayer.certificates.functions import bound_of, prove
 from onelayer.compile import continuous, formula, positional, quantise
-from onelayer.compile.construction import CONSTRUCTIONS, Built, Request
-from onelayer.errors import HypothesisError, OptionError, PrecisionError
+from onelayer.compile.asked import request_for, written_as_python
+from onelayer.compile.construction import CONSTRUCTIONS, Request
+from onelayer.compile.making import Made, finished, repaired
+from onelayer.errors import HypothesisError, OptionError
 from onelayer.interfaces import Function
 from onelayer.interfaces.plan import Plan
-from onelayer.ledger import Constant, Ledger
-from onelayer.measure.worst_error import largest_error
 from onelayer.model import Model
-from onelayer.problems.targets import Kind, Target, resolve
+from onelayer.problems.targets import Kind
 
 #: These modules register what "auto" compares.
 OURS = (formula, quantise, positional, continuous)
-#: Finer cells are tried this often when the proved bound misses the tolerance that the plan promised.
-REPAIRS, FINER = 5, 1.15
-#: Numbers in the sequences on which a new model is tried.
-QUICK_NUMBERS = 1 << 17
-#: Relative, of the target's own values: what an error found may exceed a bound by.
-ROUNDING = 1e-9
+#: A constant that is proposed is larger than the steepest slope seen by this factor.
+STEEPER = 1.05
 
 
 def approximate(
@@ -37,10 +29,12 @@ def approximate(
     *,
     n: int,
     d: int = 1,
-    low: float = 0.0,
-    high: float = 1.0,
+    low: float | Sequence[float] = 0.0,
+    high: float | Sequence[float] = 1.0,
     tolerance: float,
+    relative: bool = False,
     construction: str = "auto",
+    allow_unproved: bool = False,
     lipschitz: float | None = None,
     kind: Kind | None = None,
     components: int | None = None,
@@ -52,9 +46,12 @@ def approximate(
 
     target        a name (`onelayer targets` lists them), an expression such as "x - mean(y)", or a function of
                   sequences [B, n, d] that returns [B, n, q] or [B, q]
+    low, high     ends of the box: a number, or one for each component of a token
     tolerance     how far the model may be from it, in the largest component
+    relative      the tolerance is a share of the range of the target's values on the box, of each output
     construction  "formula", "quantise", "published" (the paper's own form), "positional", "continuous", or "auto":
                   the formula compiled line by line if it is proved, else the smallest of the others that is
+    allow_unproved  give a model back of which nothing was proved; without it, that is an error
     lipschitz     of a function, in the largest component: what a proof for it assumes
     kind          of a function: "equivariant", "invariant" or "ordered"
     components    of a function: q, if it cannot be seen
@@ -62,30 +59,53 @@ def approximate(
     seed          same target and seed, same weights
     on_step       called with a line of text at each stage
 
-    Raises HypothesisError before any work if the tolerance is out of reach: with what it would take, and what can
-    be reached.
+    Raises HypothesisError before any work if the tolerance is out of reach (with what it would take, and what can
+    be reached), if the target jumps or is undefined somewhere (with the place), and if nothing could be proved.
     """
     say = on_step or (lambda _: None)
-    request = _request(target, n, d, low, high, tolerance, lipschitz, kind, components, dtype, seed, say)
+    box: dict[str, Any] = {"n": n, "d": d, "low": low, "high": high, "tolerance": tolerance, "relative": relative}
+    known: dict[str, Any] = {"lipschitz": lipschitz, "kind": kind, "components": components}
+    request = request_for(target, **box, **known, dtype=dtype, seed=seed, say=say)
     if construction != "auto":
-        return _build(request, _choose(request, construction))
+        return proved_or_raise(request, build(request, choose(request, construction)), allow_unproved)
     made, why = _at_once(request)
     if made is not None:
-        return _finished(request, made, [made.plan])
+        return finished(request, made, [made.plan])
     try:
-        return _build(request, _choose(request, construction))
+        model = build(request, choose(request, construction))
     except HypothesisError as refusal:
+        if written_as_python(request.target):
+            raise
         raise refusal.having_found(f"{refusal.found}; {why}") from refusal
+    return proved_or_raise(request, model, allow_unproved)
 
 
-def _at_once(request: Request) -> tuple[_Made | None, str]:
+def proved_or_raise(request: Request, model: Model, allow_unproved: bool) -> Model:
+    """The model, unless nothing was proved of it and nobody asked for such a one."""
+    function = model.interface_as(Function, "approximate")
+    if allow_unproved or function.error_bound <= request.tolerance:
+        return model
+    found = f"the checker proved none of the {model.n_parameters:,} parameters by {function.construction}"
+    remedy = "Use float64 or a larger tolerance, or pass allow_unproved=True for a model that is only measured."
+    if written_as_python(request.target) and request.target.lipschitz is None:
+        slope = 0.0 if request.target.steepest is None else request.target.steepest
+        found = f"nothing is known of {request.target.name!r} but its values"
+        remedy = (
+            f"Pass lipschitz={slope * STEEPER:.4g} if that is true (the steepest seen was {slope:.4g}), write it "
+            "as a formula, or pass allow_unproved=True for a model that is only measured."
+        )
+    found += f"; the largest error measured is {model.measured_error:.3g}"
+    raise HypothesisError("approximate", f"a proof that the error is at most {request.tolerance:g}", found, remedy)
+
+
+def _at_once(request: Request) -> tuple[Made | None, str]:
     """By a construction that no other is compared with where it is proved; or why there is no such."""
     why = []
     for name, kind in CONSTRUCTIONS.items():
         if not kind.at_once:
             continue
         try:
-            made = _repaired(request, kind.plan(request))
+            made = repaired(request, kind.plan(request))
         except HypothesisError as refusal:
             why.append(f"{name}: {refusal.found}")
             continue
@@ -95,42 +115,7 @@ def _at_once(request: Request) -> tuple[_Made | None, str]:
     return None, "; ".join(why)
 
 
-def _request(
-    target: Any,
-    n: int,
-    d: int,
-    low: float,
-    high: float,
-    tolerance: float,
-    lipschitz: float | None,
-    kind: Kind | None,
-    components: int | None,
-    dtype: DTypeLike,
-    seed: int,
-    say: Callable[[str], None],
-) -> Request:
-    """Check everything that can be checked without building anything."""
-    if not all(isinstance(x, Real) for x in (low, high, tolerance)) or not all(
-        isinstance(x, Integral) for x in (n, d)
-    ):
-        given = f"n={n!r}, d={d!r}, low={low!r}, high={high!r}, tolerance={tolerance!r}"
-        raise OptionError("approximate", "whole n and d, numbers for the rest", given, "Give them so.")
-    if not (np.isfinite([low, high]).all() and low < high):
-        given, remedy = f"low={low}, high={high}", "Give finite ends, the smaller as low."
-        raise OptionError("approximate", "a box with low < high", given, remedy)
-    if not 0 < tolerance < np.inf:
-        raise OptionError("approximate", "a tolerance above 0", f"tolerance={tolerance}", "Give, say, 0.05.")
-    if type(seed) is not int or seed < 0:
-        raise OptionError("approximate", "a whole seed of at least 0", f"seed={seed!r}", "Give 0, 1, 2, ...")
-    number = np.dtype(dtype)
-    if number not in (np.float32, np.float64):
-        raise OptionError("approximate", "dtype float32 or float64", f"dtype {number}", "Change it.")
-    low, high = (float(np.asarray(edge, number)) for edge in (low, high))  # what the model can be asked about
-    found = resolve(target, n=n, d=d, low=low, high=high, lipschitz=lipschitz, kind=kind, components=components)
-    return Request(found, low, high, float(tolerance), number, seed, say)
-
-
-def _choose(request: Request, construction: str) -> list[Plan]:
+def choose(request: Request, construction: str) -> list[Plan]:
     """What was asked for, or all that were compared; the best first: with a proof, then the fewest parameters."""
     if construction not in construction_names():
         known = ", ".join(construction_names())
@@ -173,109 +158,13 @@ def _out_of_reach(request: Request, compared: list[Plan]) -> HypothesisError:
     )
 
 
-def _build(request: Request, plans: list[Plan]) -> Model:
+def build(request: Request, plans: list[Plan]) -> Model:
     """By the first plan that the checker then agrees to; if there is none, by the first."""
     reachable = [plan for plan in plans if plan.reachable]
-    made = _repaired(request, reachable[0])
+    made = repaired(request, reachable[0])
     for plan in reachable[1:]:
         if made.kept or not plan.provable:
             break
-        again = _repaired(request, plan)
+        again = repaired(request, plan)
         made = again if again.kept else made
-    return _finished(request, made, plans)
-
-
-def _finished(request: Request, made: _Made, plans: list[Plan]) -> Model:
-    """The model with its bound, which is tried to be broken."""
-    request.say("trying to break the bound")
-    built, certificate, bound = made.built, made.certificate, made.bound
-    function = Function(
-        form=built.form,
-        target=request.target,
-        construction=made.plan.construction,
-        low=request.low,
-        high=request.high,
-        tolerance=request.tolerance,
-        budget=Ledger(_budget(built, certificate, bound)),
-        error_bound=bound,
-        left_out=built.left_out,
-        measured_error=np.nan,
-        samples=QUICK_NUMBERS // (request.target.n * request.target.d),
-        box=built.box,
-        assumes=assumed(request.target, certificate),
-        compared=tuple(plans),
-    )
-    ledger = Ledger((*_general(request, made.plan, plans), *built.constants))
-    model = Model(built.transformer, function, ledger, certificate, built.gadgets)
-    measured, where = largest_error(model.errors, function.box, function.samples, request.seed)
-    if measured > bound * (1 + ROUNDING):
-        raise _contradiction(function, measured, where)
-    if measured > request.tolerance * (1 + ROUNDING):
-        found = f"at {where.tolist()} the model is off by {measured:.3g} in {request.dtype}"
-        other = "Use float64, or a larger tolerance." if request.dtype == np.float32 else "Use a larger tolerance."
-        raise PrecisionError("approximate", f"a model within {request.tolerance:g}", found, other)
-    return replace(model, interface=replace(function, measured_error=measured))
-
-
-def assumed(target: Target, certificate: Certificate | None) -> str:
-    """What the proof takes for granted of the target; empty if it is enclosed by the checker itself."""
-    entries = () if certificate is None else certificate.claims
-    if not any("lipschitz" in entry["target"] for entry in entries):
-        return ""
-    symmetric = "" if target.kind == "ordered" else f" and {target.kind}"
-    return f"the target is {target.lipschitz:.6g}-Lipschitz{symmetric}"
-
-
-def _contradiction(model: Function, measured: float, where: Any) -> HypothesisError:
-    """A proof rests on what is assumed of a function: where the model misses its bound, that does not hold."""
-    found = f"at {where.tolist()} the model is off by {measured:.6g}; {model.error_bound:.6g} would follow"
-    assert model.assumes, f"an error above a proved bound: {found}"
-    remedy = "Pass a larger Lipschitz constant, or another kind."
-    return HypothesisError("approximate", f"what it assumes: {model.assumes}", found, remedy)
-
-
-@dataclass(frozen=True)
-class _Made:
-    plan: Plan
-    built: Built
-    certificate: Certificate | None
-    bound: float
-    kept: bool  # the tolerance, or there was nothing to prove
-
-
-def _repaired(request: Request, plan: Plan) -> _Made:
-    """Build, prove, and refine where the plan was too hopeful."""
-    for _ in range(REPAIRS):
-        request.say(f"building {plan}")
-        built = CONSTRUCTIONS[plan.construction].build(request, plan.levels)
-        request.say("asking the checker")
-        certificate = prove(built.transformer, built.tensors, built.entries, request.tolerance, lambda *_: None)
-        bound = np.inf if certificate is None else bound_of(certificate, request.dtype.name)
-        kept = not built.entries or (certificate is not None and bound <= request.tolerance)
-        if kept:
-            break
-        plan = replace(plan, levels=max(plan.levels + 1, int(FINER * plan.levels)))
-    return _Made(plan, built, certificate, bound, kept)
-
-
-def _general(request: Request, plan: Plan, compared: list[Plan]) -> list[Constant]:
-    others = "; ".join(str(other) for other in compared if other.construction != plan.construction)
-    return [
-        Constant("target", request.target.name, request.target.says),
-        Constant("construction", plan.construction, f"instead of {others}" if others else "no other was planned"),
-        Constant("tolerance", request.tolerance, "asked for"),
-        Constant("low", request.low, "of every component of a token"),
-        Constant("high", request.high, "of every component of a token"),
-    ]
-
-
-def _budget(built: Built, certificate: Certificate | None, bound: float) -> tuple[Constant, ...]:
-    """What the checker found beyond the known parts is the construction's own."""
-    if certificate is None:
-        why = "the checker could not prove it" if built.entries else "nothing is known of the target"
-        return (Constant(built.source, np.inf, f"{why}: measured, not proved"), *built.budget)
-    rounding = max(bound - bound_of(certificate, "real"), 0.0)
-    meaning = "the bound in floating point, in any order of summation, less that in real numbers"
-    last = Constant("floating_point", rounding, meaning)
-    known = sum(Ledger((*built.budget, last)).number(line.name) for line in (*built.budget, last))
-    return (Constant(built.source, max(bound - known, 0.0), built.meaning), *built.budget, last)
+    return finished(request, made, plans)

@@ -28,12 +28,26 @@ class Request:
     """A function, a box, and how near a model must come to it."""
 
     target: Target
-    low: float
-    high: float
+    sides: tuple[tuple[float, float], ...]  # of the box, for each component
     tolerance: float
     dtype: np.dtype[Any]
     seed: int
     say: Callable[[str], None]
+
+    @property
+    def low(self) -> float:
+        """Of all components."""
+        return min(low for low, _ in self.sides)
+
+    @property
+    def high(self) -> float:
+        return max(high for _, high in self.sides)
+
+    def needs_a_cube(self, construction: str) -> None:
+        """Refuse a box with sides of its own for a construction that has one lattice for all components."""
+        if len(set(self.sides)) > 1:
+            needs, found = "the same low and high for all components", f"the box has the sides {self.sides}"
+            raise HypothesisError(construction, needs, found, "Rescale the tokens, or write it as a formula.")
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,7 @@ def plan(request: Request, fewer_than: float = np.inf) -> Plan:
     """The fewest units, among powers of two, whose error on fresh samples leaves room for a proof; no fit is tried
     that has not ``fewer_than`` so many parameters."""
     _needs_symmetry(request)
+    request.needs_a_cube("continuous")
     t, units = request.target, FEWEST
     allowed, error = SHARE * request.tolerance, fitted(request, FEWEST).error
     # An error falls like 1/units^2 at best: beyond that no further fit is tried.

@@ -42,8 +42,8 @@ def plan(request: Request) -> Plan:
 def build(request: Request, levels: int) -> Built:
     """With the tolerance shared out over lines; more levels leave more of it to rounding."""
     target, made = request.target, _compiled(request, levels)
-    n, d, q = target.n, target.d, target.components
-    corners = np.array([request.low, request.high])[:, None, None].repeat(n, axis=1).repeat(d, axis=2)
+    n, q = target.n, target.components
+    corners = np.array(request.sides).T[:, None].repeat(n, axis=1)  # [2, n, d]
     tokens = corners.astype(request.dtype)
     values = target.evaluate(tokens.astype(np.float64))
     entry = {"type": "formula_error", "scope": target.per, "target": made.target}
@@ -60,7 +60,7 @@ def build(request: Request, levels: int) -> Built:
         "what the blocks of all lines are off, each by what later lines make of it",
         (),
         constants,
-        Box(n, d, request.low, request.high, request.dtype, np.empty(0)),
+        Box.of_sides(n, request.sides, request.dtype),
         0.0,
         {"tokens": tokens, "answers": np.ascontiguousarray(values.reshape(-1, q))},
         tuple({**entry, "arith": arith} for arith in ("real", request.dtype.name)),
@@ -80,7 +80,7 @@ def _compiled(request: Request, levels: int) -> Compiled:
         needs = "a formula of x and of averages over y"
         found = f"{target.name!r} is none: it is a Python function, or names tokens by their place"
         raise HypothesisError("formula", needs, found, "Use another construction.")
-    compiler = Compiler(target.pooled, [(request.low, request.high)] * target.d, target.n)
+    compiler = Compiler(target.pooled, list(request.sides), target.n)
     return compiler.write(request.tolerance * SHARE * LESS ** (levels - 1), request.dtype)
 
 

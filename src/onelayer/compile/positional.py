@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onelayer.compile import proof_time
 from onelayer.compile.construction import (
     Built,
     Construction,
@@ -29,14 +30,17 @@ Array = NDArray[Any]
 MOST_VERTICES, MOST_NUMBERS = 400_000, 1 << 28
 #: A plan looks for the largest error on samples; what is proved may be larger by about this factor.
 SAMPLES, MORE = 1 << 14, 1.15
-#: Measured on two cores: a plan, the proof for one simplex, and for one with a kink through it.
-SECONDS, SECONDS_A_SIMPLEX, SECONDS_A_KINK = 0.5, 4e-4, 7e-5
+#: Measured on two cores: a plan, and a number of the model.
+SECONDS, SECONDS_A_NUMBER = 0.5, 2e-6
+#: Simplices beyond which no proof is tried, and no first look at one taken.
+MOST_SIMPLICES = 10**9
 #: That one proof may take.
 MOST_SECONDS = 600.0
 
 
 def plan(request: Request) -> Plan:
     """About the fewest levels whose error stays within the tolerance."""
+    request.needs_a_cube("positional")
     levels, error = enough_levels(
         lambda levels: predicted_error(request, levels),
         request.tolerance,
@@ -53,7 +57,7 @@ def plan(request: Request) -> Plan:
         cells=lattice.levels**lattice.m,
         parameters=numbers,
         bytes=24.0 * at_most_float(numbers),
-        seconds=seconds(lattice),
+        seconds=seconds(request, lattice),
         reachable=wanted == levels and bool(np.isfinite(error)),
         provable=request.target.program is not None,
     )
@@ -104,15 +108,19 @@ def parameters(request: Request, lattice: Lattice) -> int:
 
 def reachable(request: Request, levels: int) -> bool:
     lattice = lattice_of(request, levels)
-    provable = request.target.program is None or seconds(lattice) <= MOST_SECONDS
-    return lattice.count <= MOST_VERTICES and parameters(request, lattice) <= MOST_NUMBERS and provable
+    fits = lattice.count <= MOST_VERTICES and parameters(request, lattice) <= MOST_NUMBERS
+    return fits and (request.target.program is None or seconds(request, lattice) <= MOST_SECONDS)
 
 
-def seconds(lattice: Lattice) -> float:
-    """Every cell has m! simplices; the checker halves those where a function is not smooth, in all directions."""
+def seconds(request: Request, lattice: Lattice) -> float:
+    """Of a model and its proof, after a first look at some simplices."""
     simplices = at_most_float(lattice.levels**lattice.m * math.factorial(lattice.m))
-    kinks = at_most_float(5**lattice.m * math.factorial(lattice.m))
-    return SECONDS + max(SECONDS_A_SIMPLEX * simplices, SECONDS_A_KINK * kinks)
+    spent = SECONDS + SECONDS_A_NUMBER * at_most_float(parameters(request, lattice))
+    if request.target.program is None:
+        return spent
+    if simplices > MOST_SIMPLICES or lattice.count > MOST_VERTICES:
+        return spent + proof_time.at_least(request, lattice)
+    return spent + proof_time.seconds(request, lattice)
 
 
 def predicted_error(request: Request, levels: int) -> float:

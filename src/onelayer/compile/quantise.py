@@ -32,12 +32,15 @@ VALUE_SHARE = 1 / 32
 MOST_TOKENS = 6_000_000
 #: Sequences of cells that a plan looks at; a sample stands for more.
 LOOKED_AT = 1 << 16
+#: Of a target of which only values are known: at least so many of them, in cells and at their corners.
+SEEN = 1 << 13
 #: Measured on two cores: what a token takes while a model is built and proved.
 BYTES_A_TOKEN, SECONDS_A_TOKEN = 600, 5e-5
 
 
 def plan(request: Request, distinct: bool = False) -> Plan:
     """About the fewest levels whose predicted error stays within the tolerance."""
+    request.needs_a_cube("quantise")
     step = value_step(request.tolerance)
     levels, error = enough_levels(
         lambda levels: predicted_error(request, levels) + step / 2,
@@ -142,8 +145,11 @@ def predicted_error(request: Request, levels: int) -> float:
     if target.lipschitz is not None:
         return target.lipschitz * grid.radius
     rng = np.random.default_rng([request.seed, 13])
+    centres = np.repeat(centres, max(1, SEEN // len(centres)), axis=0)
+    inside = centres + grid.radius * rng.uniform(-1, 1, centres.shape)
     corners = centres + grid.radius * rng.choice([-1.0, 1.0], centres.shape)
-    return 1.2 * float(np.abs(target.evaluate(corners) - target.evaluate(centres)).max())
+    known = target.evaluate(centres)
+    return 1.2 * max(float(np.abs(target.evaluate(X) - known).max()) for X in (inside, corners))
 
 
 def some_sequences(grid: Grid, most: int, seed: int) -> Array:

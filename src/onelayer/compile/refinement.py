@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from onelayer.compile.approximate import _build, _choose
+from onelayer.compile.approximate import build, choose
 from onelayer.compile.construction import Request
 from onelayer.errors import HypothesisError
 from onelayer.interfaces import Function
@@ -28,11 +28,11 @@ def refinements(model: Model, seconds: float, on_step: Callable[[str], None], se
         if factor < 1 and started - begun + GROWTH * last > seconds:
             break
         request = Request(
-            function.target, function.low, function.high, tolerance, model.transformer.dtype, seed, lambda _: None
+            function.target, function.box.sides, tolerance, model.transformer.dtype, seed, lambda _: None
         )
         on_step(f"drawing: the same with a tolerance of {tolerance:g}")
         try:
-            built.append(_build(request, _choose(request, function.construction)))
+            built.append(build(request, choose(request, function.construction)))
         except HypothesisError:  # out of reach
             break
         last = time.perf_counter() - started

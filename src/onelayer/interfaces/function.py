@@ -8,10 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from onelayer.errors import DataError
 from onelayer.interfaces.answers import Answers
 from onelayer.interfaces.plan import Plan
 from onelayer.ledger import Ledger
 from onelayer.problems.answers import AnswerForm
+from onelayer.problems.sequences import Sequences
 from onelayer.problems.targets import Target
 from onelayer.problems.targets.box import Box
 
@@ -28,9 +30,9 @@ class Function(Answers):
 
     target: Target
     construction: str
-    low: float
+    low: float  # the smallest and the largest end of the box, whose sides may differ
     high: float
-    tolerance: float  # that was asked for
+    tolerance: float  # that was asked for, in the unit of the target's values
     budget: Ledger  # where the error comes from; the entries add up to the bound
     error_bound: float  # on every input of the box, but for a share `left_out` of it; infinite if nothing is proved
     left_out: float
@@ -39,6 +41,34 @@ class Function(Answers):
     box: Box  # where the bound holds
     assumes: str = ""  # what the proof takes for granted of the target
     compared: tuple[Plan, ...] = ()  # what was planned before one of them was built
+
+    def check_inside(self, sequences: Sequences) -> None:
+        """Refuse sequences of which the bound says nothing: other lengths, or a token beyond the box."""
+        lengths = np.full(sequences.N, sequences.n) if sequences.lengths is None else sequences.lengths
+        pooled, most = self.target.pooled, self.target.n
+        shorter = self.construction == "formula" and pooled is not None and pooled.any_length
+        wrong = (lengths > most) | (lengths < 1) if shorter else lengths != most
+        if wrong.any():
+            which = "1 to " if shorter and most > 1 else ""
+            needs = f"sequences of {which}{most} tokens, where its error is bounded"
+            found, remedy = (
+                f"there are sequences of {int(lengths[np.argmax(wrong)])}",
+                "Approximate it for that many.",
+            )
+            raise DataError("approximate", needs, found, remedy)
+        tokens = sequences.tokens.astype(self.box.dtype)
+        beyond = (tokens < np.asarray(self.box.low)) | (tokens > np.asarray(self.box.high))
+        valid = sequences.valid()
+        beyond &= True if valid is None else valid[:, :, None]
+        if beyond.any():
+            i, j, c = np.argwhere(beyond)[0]
+            low, high = self.box.sides[c]
+            raise DataError(
+                "approximate",
+                f"tokens within [{low:g}, {high:g}], where its error is bounded",
+                f"in sequence {i}, token {j}, component {c} is {sequences.tokens[i, j, c]:g}",
+                'Approximate it on a larger box, or pass outside="answer" for whatever the network gives.',
+            )
 
     @property
     def allowed_error(self) -> float:

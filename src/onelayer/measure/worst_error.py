@@ -36,7 +36,7 @@ def largest_error(error: Error, box: Box, samples: int, seed: int = 0) -> tuple[
         X = np.concatenate([where, X])
         keep = np.argsort(-values, kind="stable")[:climbers]
         best, where = values[keep], X[keep]
-    reach = np.full((len(best), 1, 1), (box.high - box.low) / 16)
+    reach = np.full((len(best), 1, 1), float(np.max(np.asarray(box.high) - box.low)) / 16)
     for _ in range(ROUNDS):
         moved = rng.standard_normal(where.shape) * (rng.random(where.shape) < 0.6)
         tried = box.admit(where.astype(np.float64) + reach * moved)

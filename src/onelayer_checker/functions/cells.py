@@ -27,7 +27,8 @@ from onelayer_checker.core.samples import Data
 from onelayer_checker.functions import branch, hats
 from onelayer_checker.functions.targets import Program, bounds, enclose, read_program
 
-#: Without positions every order of a stored sequence is looked at; there are n! of them.
+#: Without positions every order of a stored sequence is looked at, of which there are n!, unless the lines of the
+#: target show its symmetry.
 MOST_TOKENS = 6
 #: Boxes that the domain is cut into where the range of a target is wanted.
 RANGE_BOXES = 4096
@@ -87,7 +88,7 @@ def find_cells(network: Network, claim: Claim, tokens: Array) -> Cells:
     rows = ids if ordered else np.sort(ids, axis=1)
     if len(np.unique(rows, axis=0)) != N:
         raise Malformed("data", "a sequence of cells is stored twice")
-    every_order = isinstance(claim.target, Program) and not ordered  # nothing is known of its symmetry
+    every_order = isinstance(claim.target, Program) and not ordered and not claim.target.symmetric
     if isinstance(claim.target, Assumed) and not (ordered or claim.target.symmetric):
         raise Malformed("claim", "without positions the target must be symmetric")
     if every_order and n > MOST_TOKENS:

@@ -9,7 +9,7 @@ its arguments. What may be undefined or unbounded somewhere makes whatever uses 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,8 @@ from onelayer_checker.functions.intervals import (
     times,
     wave,
 )
+from onelayer_checker.functions.ordering import ordered
+from onelayer_checker.functions.symmetry import is_symmetric
 
 Slopes = dict[int, Interval]  # by variable; one that is missing has slope 0
 ARGUMENTS = dict.fromkeys(("neg", "abs", "sqrt", "exp", "sin", "cos", "log", "tanh"), 1)
@@ -48,6 +50,15 @@ class Program:
     components: int
     lines: tuple[tuple[Any, ...], ...]
     outputs: tuple[int, ...]
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether its lines show that its answers move with the tokens."""
+        return is_symmetric(self.n, self.lines, self.outputs, self.per == "token")
+
+    def ordered(self, falling: tuple[int, ...]) -> Program:
+        """The same function wherever the variables, in this order, do not increase."""
+        return replace(self, lines=ordered(self.lines, self.d, falling))
 
     def enclose(self, low: Array, high: Array, gradient: bool) -> Enclosure:
         return enclose(self, low, high, gradient)

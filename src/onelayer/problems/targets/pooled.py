@@ -45,7 +45,7 @@ class Pooled:
         step = max(1, MOST_HELD // (len(self.lines) * n * n))
         with np.errstate(all="ignore"):
             for start in range(0, len(X), step):
-                values = self._values(X[start : start + step])
+                values = self.values(X[start : start + step])
                 for k, line in enumerate(self.outputs):
                     out[start : start + step, :, k] = values[line][..., 0]
         return out if self.per == "token" else out[:, 0]
@@ -63,7 +63,7 @@ class Pooled:
             free.append(parts - {"y"} if op in POOLED else parts)
         return count * self.n > MOST_SLOPES
 
-    def _values(self, X: Array) -> list[Array]:
+    def values(self, X: Array) -> list[Array]:
         """Of every line, [B, n or 1, n or 1]: an axis for x and one for y."""
         values: list[Array] = []
         for op, *of in self.lines:

@@ -84,12 +84,12 @@ class Program:
         step = max(1, MOST_HELD // len(self.lines))
         with np.errstate(all="ignore"):
             for start in range(0, len(X), step):
-                values = self._values(X[start : start + step])
+                values = self.values(X[start : start + step])
                 for k, line in enumerate(self.outputs):
                     out[start : start + step, k] = values[line]
         return out.reshape(len(X), self.n, self.components) if self.per == "token" else out
 
-    def _values(self, X: Array) -> list[Array]:
+    def values(self, X: Array) -> list[Array]:
         values: list[Array] = []
         for op, *arguments in self.lines:
             if op == "x":

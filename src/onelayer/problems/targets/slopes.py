@@ -14,7 +14,7 @@ from onelayer.problems.targets.program import Array, Program
 MOST_WORK, MOST_BOXES = 1 << 22, 1 << 13
 
 
-def lipschitz(program: Program, low: float, high: float) -> float | None:
+def lipschitz(program: Program, low: Any, high: Any) -> float | None:
     """A constant from the sup norm of all inputs to the sup norm of the outputs, on the box; None if none is found.
 
     L = max over sub-boxes and outputs of their steepness there: a segment between two points of the box runs
@@ -23,7 +23,7 @@ def lipschitz(program: Program, low: float, high: float) -> float | None:
     read, m = as_checked(program), program.n * program.d
     every = replace(read, per="sequence", components=len(read.lines), outputs=tuple(range(len(read.lines))))
     left = min(MOST_BOXES, max(64, MOST_WORK // (len(read.lines) * (m + 1))))
-    lows, highs = np.full((1, m), low), np.full((1, m), high)
+    lows, highs = (np.broadcast_to(end, (program.n, program.d)).reshape(1, m) + 0.0 for end in (low, high))
     steepest = _steepness(every, lows, highs)[:, read.outputs].max(axis=1)
     while left > 0:
         worst = np.argsort(-steepest, kind="stable")[: max(1, min(left // 4, len(steepest) // 2))]

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 
 from onelayer.errors import HypothesisError, OptionError
+from onelayer.problems.targets.continuity import check_constant, check_continuous, looked_at, steepest
 from onelayer.problems.targets.expression import NAMED, read_expression, read_pooled
+from onelayer.problems.targets.poles import check_defined
 from onelayer.problems.targets.pooled import Pooled
 from onelayer.problems.targets.program import Array, Per, Program
 from onelayer.problems.targets.slopes import lipschitz as derived
@@ -47,6 +49,7 @@ class Target:
     lipschitz: float | None
     says: str
     pooled: Pooled | None = None  # the same function for every number of tokens, where it is one
+    steepest: float | None = field(default=None, compare=False)  # slope that was seen, of a function that was tried
 
     def to_json(self) -> dict[str, Any]:
         """A Python function is not written: a saved model knows its name and what was assumed of it."""
@@ -86,16 +89,18 @@ def resolve(
     *,
     n: int,
     d: int,
-    low: float = 0.0,
-    high: float = 1.0,
+    low: Any = 0.0,
+    high: Any = 1.0,
     lipschitz: float | None = None,
     kind: Kind | None = None,
     components: int | None = None,
+    tolerance: float | None = None,
 ) -> Target:
     """The target that a name, a formula, a program or a Python function stands for, on the box [low, high]^(n d).
 
     A Python function takes sequences [B, n, d] and gives [B, n, q] or [B, q]; it must come with its kind, and with
-    a Lipschitz constant if something is to be derived from it. Its symmetry is tried on samples, not proved.
+    a Lipschitz constant if something is to be derived from it. Its symmetry is tried on samples, not proved; so is
+    its continuity, if a ``tolerance`` is given: jumps that are small beside it do no harm.
     """
     _check_box(n, d, low, high)
     lipschitz = None if lipschitz is None else _constant(lipschitz)
@@ -115,17 +120,25 @@ def resolve(
             raise OptionError("target", f"its own {what}", f"{what}={asked!r}, it is {has!r}", "Leave it out.")
     if (found.n, found.d) != (n, d):
         raise OptionError("target", f"n={n} and d={d}", f"it is for n={found.n}, d={found.d}", "Build it anew.")
-    X = np.random.default_rng(0).uniform(low, high, (2, TRIED, n, d))
-    _check_finite(found, np.concatenate([X[0], _special(n, d, low, high)]))
+    X, special = np.random.default_rng(0).uniform(low, high, (TRIED, n, d)), _special(n, d, low, high)
+    written = found.program if found.pooled is None else found.pooled
+    if written is not None:
+        check_defined(found.name, written, low, high)
+    _check_finite(found, np.concatenate([X, special]))
     if found.pooled is None:  # else it is symmetric by its syntax
-        _try_symmetry(found, X[0])
-    if lipschitz is not None:
-        _try_lipschitz(found, X, lipschitz)
+        _try_symmetry(found, X)
+    if lipschitz is not None or (written is None and tolerance is not None):
+        pairs = looked_at(found.evaluate, n, d, low, high, special)
+        if written is None:
+            check_continuous(found.name, pairs, 0.0 if tolerance is None else tolerance)
+        if lipschitz is not None:
+            check_constant(pairs, lipschitz)
+        found = replace(found, steepest=steepest(pairs))
     return replace(found, lipschitz=_smallest(lipschitz, found.lipschitz))
 
 
-def _check_box(n: int, d: int, low: float, high: float) -> None:
-    if n < 1 or d < 1 or not (math.isfinite(low) and math.isfinite(high) and low < high):
+def _check_box(n: int, d: int, low: Any, high: Any) -> None:
+    if n < 1 or d < 1 or not (np.isfinite(low).all() and np.isfinite(high).all() and np.less(low, high).all()):
         needs, found = "n and d of at least 1, and a box low < high", f"n={n}, d={d}, low={low}, high={high}"
         raise OptionError("target", needs, found, "Give them so.")
 
@@ -137,18 +150,18 @@ def _constant(lipschitz: Any) -> float:
     raise OptionError("target", needs, f"lipschitz={lipschitz!r}", remedy)
 
 
-def _special(n: int, d: int, low: float, high: float) -> Array:
+def _special(n: int, d: int, low: Any, high: Any) -> Array:
     """Sequences where functions tend to have no value: tokens at the ends, in the middle, and equal ones."""
-    marks = np.linspace(low, high, 21)
-    mixed = np.random.default_rng(2).choice(marks[[0, 10, 20]], (TRIED, n, d))
-    return np.concatenate([mixed, np.broadcast_to(marks[:, None, None], (21, n, d))])
+    marks = np.broadcast_to(low, d) + (np.broadcast_to(high, d) - low) * np.linspace(0, 1, 21)[:, None]  # [21, d]
+    which = np.random.default_rng(2).choice([0, 10, 20], (TRIED, n, d))
+    return np.concatenate([marks[which, np.arange(d)], np.broadcast_to(marks[:, None], (21, n, d))])
 
 
 def _smallest(*constants: float | None) -> float | None:
     return min((c for c in constants if c is not None), default=None)
 
 
-def _named(text: str, n: int, d: int, low: float, high: float) -> Target:
+def _named(text: str, n: int, d: int, low: Any, high: Any) -> Target:
     name, _, number = text.partition(":")
     named = ZOO.get(name)
     if named is None:
@@ -160,8 +173,8 @@ def _named(text: str, n: int, d: int, low: float, high: float) -> Target:
         meant = f"{name}:{named.parameter}" if takes else name
         needs = f"a whole number from 1 to 9999 after {name!r}" if takes else f"no number after {name!r}"
         raise OptionError("target", needs, f"the name is {text!r}", f"Write {meant!r}.")
-    parameter = int(number) if number else named.parameter
-    title, constant = f"{name}:{parameter}" if takes else name, named.lipschitz(n, d, low, high, parameter)
+    parameter, hull = int(number) if number else named.parameter, (float(np.min(low)), float(np.max(high)))
+    title, constant = f"{name}:{parameter}" if takes else name, named.lipschitz(n, d, *hull, parameter)
     formula = read_pooled(NAMED[name], n, d) if name in NAMED else None
     if formula is not None and formula[1].is_long:
         return _any_length(title, *formula, constant, named.says)
@@ -171,7 +184,7 @@ def _named(text: str, n: int, d: int, low: float, high: float) -> Target:
     return found if formula is None else replace(found, pooled=formula[1])
 
 
-def _written(text: str, n: int, d: int, low: float, high: float) -> Target:
+def _written(text: str, n: int, d: int, low: Any, high: Any) -> Target:
     says, formula = f"the formula {text}", read_pooled(text, n, d)
     if formula is not None and formula[1].is_long:
         return _any_length(text, *formula, None, says)
@@ -190,7 +203,7 @@ def _with_program(name: str, kind: Kind, program: Program, constant: float | Non
     return Target(name, kind, *shape, program.evaluate, program, constant, says)
 
 
-def _of_program(program: Program, low: float, high: float, kind: Kind | None) -> Target:
+def _of_program(program: Program, low: Any, high: Any, kind: Kind | None) -> Target:
     """Without a kind, the most symmetric one that its values on samples allow."""
     says = f"a program of {len(program.lines)} lines"
     symmetric: Kind = "equivariant" if program.per == "token" else "invariant"
@@ -199,7 +212,7 @@ def _of_program(program: Program, low: float, high: float, kind: Kind | None) ->
     return replace(found, kind="ordered") if kind is None and _asymmetry(found, X) else found
 
 
-def _of_callable(f: Callable[..., Any], n: int, d: int, low: float, high: float, kind: Kind | None) -> Target:
+def _of_callable(f: Callable[..., Any], n: int, d: int, low: Any, high: Any, kind: Kind | None) -> Target:
     name = getattr(f, "__name__", type(f).__name__)
     if kind is None:
         needs, remedy = "its kind, if it is a Python function", f"Pass kind= one of {', '.join(KINDS)}."
@@ -278,17 +291,3 @@ def _try_symmetry(target: Target, X: Array) -> None:
     if witness:
         needs = f"{target.name!r} to be {target.kind}"
         raise HypothesisError("target", needs, witness, 'Use kind="ordered".')
-
-
-def _try_lipschitz(target: Target, X: Array, constant: float) -> None:
-    """A constant that samples contradict is refused; one that they do not is believed, not proved."""
-    a, b = X
-    b = a + (b - a) * np.logspace(0, -4, len(a))[:, None, None]
-    change = np.abs(target.evaluate(b) - target.evaluate(a)).reshape(len(a), -1).max(axis=1)
-    step = np.abs(b - a).reshape(len(a), -1).max(axis=1)
-    excess = change - constant * step * (1 + 1e-9) - 1e-9 * (1 + change)
-    at = int(np.argmax(excess))
-    if not (math.isfinite(constant) and constant >= 0 and excess[at] <= 0):
-        found = f"from {a[at].tolist()} to {b[at].tolist()} it changes by {change[at]:.6g} over {step[at]:.6g}"
-        needs = f"a Lipschitz constant of at most {constant:.6g} in the sup norm"
-        raise HypothesisError("target", needs, found, f"Pass at least {change[at] / step[at]:.6g}.")
