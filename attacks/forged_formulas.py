@@ -55,7 +55,15 @@ def of_formula(base: Bundle) -> Iterator[Forgery]:
     yield _refused(
         "both planned",
         "outputs and plan agree, the weights do not",
-        edited(lambda t: (_put(t, "planned", 0, 0), _put(t, "outputs", 0, 0))),
+        edited(lambda t: (_put(t, "planned", 0, 0), _put(t, "meant", 0, 0), _put(t, "outputs", 0, 0))),
+    )
+    yield _refused(
+        "meant otherwise",
+        "what is meant and planned is far from the output",
+        edited(lambda t: (_put(t, "planned", 0, 0), _put(t, "meant", 0, 0))),
+    )
+    yield _refused(
+        "another output", "the output is far from what is meant", edited(lambda t: _put(t, "outputs", 0, 0))
     )
     for i in range(last + 1):
         yield _refused(
@@ -103,7 +111,7 @@ def about(arith: str, bound: float, lines: list[list[Any]], stages: list[list[in
     """A claim about the last line, per token, of sequences of up to 4 tokens in [0, 1]."""
     k = len(lines) - 1
     target = {"d": 1, "tokens": 4, "per": "token", "box": [_box(0, 1)], "lines": lines, "outputs": [k]}
-    target |= {"planned": [k], "stages": stages} | more
+    target |= {"meant": [k], "planned": [k], "stages": stages} | more
     return {
         "type": "formula_error",
         "arith": arith,

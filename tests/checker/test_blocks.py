@@ -45,7 +45,16 @@ VALUES = {
 
 def meaning() -> Meaning:
     box = [[(-1.0).hex(), (1.5).hex()]]
-    entry = {"d": 1, "tokens": 3, "per": "token", "box": box, "lines": LINES, "outputs": [0], "planned": [0]}
+    entry = {
+        "d": 1,
+        "tokens": 3,
+        "per": "token",
+        "box": box,
+        "lines": LINES,
+        "outputs": [0],
+        "meant": [0],
+        "planned": [0],
+    }
     with np.errstate(all="ignore"):
         return Meaning(read_formula(entry | {"stages": []}, "target"))
 
@@ -103,7 +112,16 @@ def test_columns_belong_together_if_they_are_equal_up_to_the_sign() -> None:
 def test_a_line_that_needs_two_numbers_of_a_layer_is_not_followed() -> None:
     box = [[(0.0).hex(), (1.0).hex()]] * 2
     lines = [["x", 0], ["x", 1], ["mul", 0, 1]]
-    entry = {"d": 2, "tokens": 1, "per": "token", "box": box, "lines": lines, "outputs": [2], "planned": [2]}
+    entry = {
+        "d": 2,
+        "tokens": 1,
+        "per": "token",
+        "box": box,
+        "lines": lines,
+        "outputs": [2],
+        "meant": [2],
+        "planned": [2],
+    }
     m = Meaning(read_formula(entry | {"stages": []}, "target"))
     with pytest.raises(Undefined, match="not a sum of functions of single numbers"):
         blocks.following(m, blocks.plain([Number(0, 0.0, 0.0), Number(1, 0.0, 0.0)]), np.ones(2), 0.0, 2)

@@ -15,7 +15,7 @@ ONE, ZERO = (1.0).hex(), (0.0).hex()
 ASSUMED = {"lipschitz": ONE, "error": ZERO, "symmetric": True}
 #: x, the token itself.
 FORMULA = {"d": 1, "tokens": 2, "per": "token", "box": [[ZERO, ONE]], "lines": [["x", 0]]}
-FORMULA |= {"outputs": [0], "planned": [0], "stages": [[0], [0], [0]]}
+FORMULA |= {"outputs": [0], "meant": [0], "planned": [0], "stages": [[0], [0], [0]]}
 #: What the specification demands of each type, beside arith and scope.
 NUMBERS = {
     "memorizes": {"eps"},

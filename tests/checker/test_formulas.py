@@ -69,7 +69,16 @@ def test_the_same_networks_with_true_claims_are_proved(bound, lines, stages, hea
 
 def meaning(lines: list[list[object]], box: tuple[float, float] = (0.25, 2.0)) -> Meaning:
     ends = [[float(end).hex() for end in box]] * 2
-    entry = {"d": 2, "tokens": 3, "per": "token", "box": ends, "lines": lines, "outputs": [0], "planned": [0]}
+    entry = {
+        "d": 2,
+        "tokens": 3,
+        "per": "token",
+        "box": ends,
+        "lines": lines,
+        "outputs": [0],
+        "meant": [0],
+        "planned": [0],
+    }
     return Meaning(read_formula(entry | {"stages": []}, "target"))
 
 

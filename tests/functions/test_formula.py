@@ -74,7 +74,7 @@ def test_parameters_do_not_depend_on_the_number_of_tokens_and_grow_like_a_root()
     ("text", "why"),
     [
         ("mean(abs(y - mean(y)))", "another average and to y"),
-        ("mean(tanh(x*y))", "x and y together"),
+        ("mean(tanh(40*x*y))", "x and y together"),
         ("max(x*y)", "pairs of tokens"),
         ("1/(mean(y) - 0.51)", "a divisor"),
         ("x1 + mean(y)", "by their place"),
@@ -97,3 +97,27 @@ def test_a_compiled_formula_survives_a_round_trip(tmp_path: object) -> None:
     assert again == model
     assert "of 1 to 5 tokens" in again.explain()
     assert "x*exp(-mean((x - y)**2))" in again.explain()
+
+
+@pytest.mark.parametrize(
+    ("text", "d"),
+    [
+        ("mean(exp(-(x - y)**2))", 1),
+        ("mean(exp(x*y))", 1),
+        ("x*mean((y - x)/(1 + (y - x)**2)*y)", 1),
+        ("mean(abs(x - y))", 1),
+        ("mean(exp(-0.5*((x[0] - y[0])**2 + (x[1] - y[1])**2)))", 2),
+    ],
+)
+def test_functions_of_pairs_are_sums_of_products_to_a_tolerance(text: str, d: int) -> None:
+    model = approximate(text, n=6, d=d, tolerance=0.1, construction="formula")
+    assert model.error_bound <= 0.1
+    X = np.random.default_rng(0).random((2000, 6, d)).astype(np.float32)
+    assert model.errors(X).max() <= model.error_bound
+
+
+def test_functions_of_pairs_that_take_too_many_products_are_refused_with_the_reason() -> None:
+    with pytest.raises(HypothesisError, match="24 waves miss it by more than"):
+        approximate("mean(abs(x - y))", n=6, tolerance=0.001, construction="formula")
+    with pytest.raises(HypothesisError, match="a function of two numbers"):
+        approximate("mean(max(x - y, x*y))", n=6, tolerance=0.1, construction="formula")

@@ -55,6 +55,7 @@ PARTS = {
     "functions.expansion": "writes lines as sums of products, for rewriting",
     "functions.layout": "writes the layers of a formula, level by level",
     "functions.lines": "lines of a formula, for rewriting and layout",
+    "functions.pairs": "functions of pairs of tokens as sums of products",
     "functions.pieces": "piecewise linear blocks of functions of one number",
     "functions.rewriting": "expands a formula to one aggregation",
     "functions.grid": "cells of a box, for quantise and positional",

@@ -80,8 +80,8 @@ def _compiled(request: Request, levels: int) -> Compiled:
         needs = "a formula of x and of averages over y"
         found = f"{target.name!r} is none: it is a Python function, or names tokens by their place"
         raise HypothesisError("formula", needs, found, "Use another construction.")
-    compiler = Compiler(target.pooled, list(request.sides), target.n)
-    return compiler.write(request.tolerance * SHARE * LESS ** (levels - 1), request.dtype)
+    tolerance = request.tolerance * SHARE * LESS ** (levels - 1)
+    return Compiler(target.pooled, list(request.sides), target.n, tolerance).write(request.dtype)
 
 
 @construction

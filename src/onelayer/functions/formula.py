@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from onelayer.functions.layout import Phase
 from onelayer.functions.lines import Lines
-from onelayer.functions.rewriting import Pool, Rewriter
+from onelayer.functions.rewriting import PairsError, Pool, Rewriter
 from onelayer.network.weights import Attention, Embedding, Linear, Transformer
 from onelayer.problems.targets.pooled import Pooled
 from onelayer.statements import CATALOGUE
@@ -30,6 +30,8 @@ STATEMENT = CATALOGUE["formula"]
 Array = NDArray[Any]
 #: Of the tolerance: what a maximum over tokens may cost, if there are blocks too; and if there are none.
 SHARP, ALONE = 0.4, 0.9
+#: Of the tolerance: what functions of pairs of tokens may cost as sums of products.
+PAIRS = 0.2
 #: Relative to its share of the tolerance: how exact a block is made that has no curvature.
 STRAIGHT = 1e-3
 #: How often slopes and tolerances of blocks are made to agree.
@@ -50,9 +52,13 @@ class Compiled:
 class Compiler:
     """A formula on a box, ready to be written with a tolerance."""
 
-    def __init__(self, target: Pooled, box: list[tuple[float, float]], tokens: int) -> None:
-        self.target, self.tokens = target, tokens
-        self.plan = Rewriter(target, box)
+    def __init__(self, target: Pooled, box: list[tuple[float, float]], tokens: int, tolerance: float) -> None:
+        self.target, self.tokens, self.tolerance = target, tokens, tolerance
+        try:
+            self.plan = Rewriter(target, box)
+        except PairsError:
+            self.plan = Rewriter(target, box, PAIRS * tolerance)
+            self.tolerance = (1 - PAIRS) * tolerance
         self.lines: Lines = self.plan.lines
         self.pools = self._reachable()
         token = self._phase(self.plan.components, [])
@@ -126,7 +132,8 @@ class Compiler:
 
     # Weights ----------------------------------------------------------------------------------------------------
 
-    def write(self, tolerance: float, dtype: np.dtype[Any]) -> Compiled:
+    def write(self, dtype: np.dtype[Any]) -> Compiled:
+        tolerance = self.tolerance
         sharp = self.share_out(tolerance)
         for _ in range(STEEP):  # blocks of functions with a vertical tangent are as steep as they are exact
             for phase in (self.token, self.answer):
@@ -154,6 +161,7 @@ class Compiler:
             "box": [[float(a).hex(), float(b).hex()] for a, b in self.lines.box],
             "lines": self.lines.to_json(),
             "outputs": self.plan.outputs,
+            "meant": self.plan.meant,
             "planned": self.plan.planned,
             "stages": stages,
         }

@@ -1,9 +1,10 @@
 """Formulas rewritten so that one layer computes them: functions of single numbers, and one aggregation.
 
 A mean over y of a sum of products is a sum of products of what does not depend on y with means of what depends on y
-alone; e^(a + b) is e^a e^b; a quotient of two means with a common e^g is an average with weights e^g. A product of
-two numbers is a difference of squares: u v = ((c u + v/c)^2 - (c u - v/c)^2) / 4. What is left are functions of one
-number, which ReLU units interpolate. What would need an average inside an average is refused.
+alone; functions of x and y together are replaced by such sums (pairs.py). e^(a + b) is e^a e^b; a quotient of two
+means with a common e^g is an average with weights e^g. A product of two numbers is a difference of squares: u v =
+((c u + v/c)^2 - (c u - v/c)^2) / 4. What is left are functions of one number, which ReLU units interpolate. What
+would need an average inside an average is refused.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from fractions import Fraction
 from onelayer.errors import HypothesisError
 from onelayer.functions.expansion import Expansion, Terms, added, without
 from onelayer.functions.lines import AFFINE, POOLED, Lines
+from onelayer.functions.pairs import Pairs
 from onelayer.problems.targets.pooled import Pooled
 
 
@@ -28,10 +30,15 @@ class Pool:
     logits: tuple[tuple[int, int], ...] = ()
 
 
+class PairsError(HypothesisError):
+    """A function of x and y together is averaged, which no products are."""
+
+
 class Rewriter(Expansion):
     """Adds the lines of a plan to the lines of a target."""
 
-    def __init__(self, target: Pooled, box: list[tuple[float, float]]) -> None:
+    def __init__(self, target: Pooled, box: list[tuple[float, float]], pairs: float | None = None) -> None:
+        """With ``pairs``, functions of pairs of tokens may be replaced by sums of products, at that cost."""
         super().__init__(Lines(box))
         self.pools: dict[int, Pool] = {}
         self.bases: dict[int, int | None] = {}
@@ -44,7 +51,8 @@ class Rewriter(Expansion):
                 place.append(self.lines.add(op, *(of if op in ("x", "y") else [place[i] for i in of])))
         self.components = [self.lines.add("x", c) for c in range(len(box))]
         self.outputs = [place[k] for k in target.outputs]
-        self.planned = [self.build(k) for k in self.outputs]
+        self.meant = self.outputs if pairs is None else Pairs(self, pairs).near(self.outputs)
+        self.planned = [self.build(k) for k in self.meant]
 
     # What a line is a function of -------------------------------------------------------------------------------
 
@@ -194,7 +202,9 @@ class Rewriter(Expansion):
                 f"inside an average, {op} is applied to another average and to y",
                 "Write it without an average inside an average, or use another construction.",
             )
-        return self.refusal(
+        return PairsError(
+            "formula",
+            "one aggregation, after expanding products",
             f"{op} is applied to x and y together, inside an average",
             "Use a polynomial of x and y, weights exp(polynomial), or another construction.",
         )

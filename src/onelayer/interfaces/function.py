@@ -56,7 +56,8 @@ class Function(Answers):
                 "Approximate it for that many.",
             )
             raise DataError("approximate", needs, found, remedy)
-        tokens = sequences.tokens.astype(self.box.dtype)
+        with np.errstate(over="ignore"):  # what overflows is beyond the box
+            tokens = sequences.tokens.astype(self.box.dtype)
         beyond = (tokens < np.asarray(self.box.low)) | (tokens > np.asarray(self.box.high))
         valid = sequences.valid()
         beyond &= True if valid is None else valid[:, :, None]

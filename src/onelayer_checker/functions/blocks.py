@@ -124,7 +124,7 @@ def following(meaning: Meaning, groups: list[Group], w: Array, b: float, line: i
     constant = _divide(meaning, used, line, Fraction(1), parts)
     apart, error, moved = plus((np.full(1, b),) * 2, minus(number(constant))), 0.0, 0.0
     for k, group in enumerate(used):
-        apart = plus(apart, _apart(meaning, group, w[group.units], parts[k]))
+        apart = plus(apart, gap(meaning, group, w[group.units], parts[k]))
         steepest = _steepest(meaning, group, w[group.units])
         error += steepest * group.read.error * UP
         moved += (steepest * group.read.moved + float(np.abs(w[group.units]) @ group.own)) * (1 + 2.0**-30)
@@ -231,7 +231,7 @@ def _domain(meaning: Meaning, group: Group) -> tuple[float, float, float, float]
     return float(a[0]), float(b[0]), float(d[0]), float(c[0])
 
 
-def _apart(meaning: Meaning, group: Group, w: Array, parts: list[tuple[Fraction, int]]) -> Interval:
+def gap(meaning: Meaning, group: Group, w: Array, parts: list[tuple[Fraction, int]]) -> Interval:
     """Encloses G - H on the range of the line."""
     a, inside, beyond, b = _domain(meaning, group)
     corners = np.concatenate([[inside, beyond], group.corners])

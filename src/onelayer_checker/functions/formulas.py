@@ -34,6 +34,7 @@ BINARY = ("add", "sub", "mul", "div", "min", "max", "hypot")
 #: mean i; average of line k with weights e^(line i); largest value of line i over all tokens.
 POOLED = {"mean": 1, "average": 2, "largest": 1}
 MOST_LINES, MOST_WIDTH, MOST_TOKENS = 2_000, 1_000, 1 << 20
+NAMED = ("outputs", "meant", "planned")
 NOWHERE = np.full(1, -np.inf), np.full(1, np.inf)
 ZERO: Interval = (np.zeros(1), np.zeros(1))
 
@@ -46,7 +47,8 @@ class Formula:
     box: tuple[tuple[float, float], ...]  # of each component
     lines: tuple[tuple[Any, ...], ...]
     outputs: tuple[int, ...]
-    planned: tuple[int, ...]  # lines that the plan has for the outputs
+    meant: tuple[int, ...]  # lines near the outputs, which are planned for
+    planned: tuple[int, ...]  # lines that the plan has for those: the same functions
     stages: tuple[tuple[int, ...], ...]  # lines that the numbers of each layer stand for
 
     @cached_property
@@ -55,7 +57,7 @@ class Formula:
 
 
 def read_formula(entry: Any, where: str) -> Formula:
-    fields(entry, {"d", "tokens", "per", "box", "lines", "outputs", "planned", "stages"}, where)
+    fields(entry, {"d", "tokens", "per", "box", "lines", "outputs", "meant", "planned", "stages"}, where)
     d, tokens, per, box = (entry[name] for name in ("d", "tokens", "per", "box"))
     if not all(type(k) is int and k >= 1 for k in (d, tokens)) or d > MOST_WIDTH or tokens > MOST_TOKENS:
         raise Malformed("claim", f"{where} has d={d!r:.20}, tokens={tokens!r:.20}")
@@ -66,17 +68,17 @@ def read_formula(entry: Any, where: str) -> Formula:
     ends = tuple((real(a, f"{where}.box"), real(b, f"{where}.box")) for a, b in box)
     if not all(-(2.0**500) <= a < b <= 2.0**500 for a, b in ends):
         raise Malformed("claim", f"{where}.box is empty or too wide")
-    lines, listed = entry["lines"], [entry["outputs"], entry["planned"], *_stages(entry["stages"], where)]
+    lines, listed = entry["lines"], [*(entry[name] for name in NAMED), *_stages(entry["stages"], where)]
     if not isinstance(lines, list) or not 1 <= len(lines) <= MOST_LINES:
         raise Malformed("claim", f"{where} must have 1 to {MOST_LINES} lines")
     read = tuple(_line(line, k, d, f"{where}.lines[{k}]") for k, line in enumerate(lines))
     for part in listed:
         if not isinstance(part, list) or not all(type(k) is int and 0 <= k < len(read) for k in part):
             raise Malformed("claim", f"{where} names a line that is not there")
-    outputs, planned, *stages = (tuple(part) for part in listed)
-    if not outputs or len(outputs) != len(planned):
-        raise Malformed("claim", f"{where} needs as many outputs as are planned")
-    return Formula(d, tokens, per, ends, read, outputs, planned, tuple(stages))
+    outputs, meant, planned, *stages = (tuple(part) for part in listed)
+    if not outputs or not len(outputs) == len(meant) == len(planned):
+        raise Malformed("claim", f"{where} needs as many outputs as are meant and planned")
+    return Formula(d, tokens, per, ends, read, outputs, meant, planned, tuple(stages))
 
 
 def _stages(stages: Any, where: str) -> list[Any]:
@@ -223,10 +225,11 @@ class Meaning:
         return (a, b - a * e) if all(p[m] == a * q[m] for m in q) else None
 
     def disagreement(self) -> str:
-        """Why the outputs that are planned are not those of the target; nothing if they are."""
-        for k, (i, j) in enumerate(zip(self.formula.outputs, self.formula.planned, strict=True)):
-            p, free = self.normal(i), self.algebra.needs(*self.normal(i))
-            if p != self.normal(j):
+        """Why the outputs that are planned are not those that are meant; nothing if they are."""
+        f = self.formula
+        for k, (i, meant, j) in enumerate(zip(f.outputs, f.meant, f.planned, strict=True)):
+            free = self.algebra.needs(*self.normal(i), *self.normal(j))
+            if self.normal(meant) != self.normal(j):
                 return f"output {k} of the plan is another function than that of the target"
             if "y" in free or ("x" in free and self.formula.per == "sequence"):
                 return f"output {k} depends on a token that nobody names"

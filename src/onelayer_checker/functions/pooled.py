@@ -22,6 +22,7 @@ from onelayer_checker.core.graph import Network
 from onelayer_checker.core.judge import Judge
 from onelayer_checker.functions.algebra import ONE, Polynomial, product, total
 from onelayer_checker.functions.blocks import Group, Number, last, layer, plain
+from onelayer_checker.functions.deviation import Known, deviation
 from onelayer_checker.functions.formulas import Formula, Meaning, Undefined
 from onelayer_checker.functions.intervals import Interval
 from onelayer_checker.functions.rounding import Value, affine, products
@@ -76,7 +77,10 @@ def largest_error(network: Network, formula: Formula, A: Arithmetic) -> float:
             else:
                 lines = formula.planned if attended else stages.pop(0)
                 h = last(meaning, groups, dense(part), part.bias, lines, A)
-    return max((abs(found.offset) + found.error + found.moved) * (UP * UP) for found in h)
+    known: Known = {}
+    parts = [deviation(meaning, k, j, known) for k, j in zip(formula.outputs, formula.meant, strict=True)]
+    own = [abs(found.offset) + found.error + found.moved for found in h]
+    return max((error + part) * (UP * UP) for error, part in zip(own, parts, strict=True))
 
 
 def _component(formula: Formula, c: int) -> int:

@@ -1,0 +1,169 @@
+"""Functions of pairs of tokens as sums of products of a function of x and a function of y, to a tolerance.
+
+A mean over y of g(u), where u is a sum of a part with x and a part with y, is taken of a sum of waves: sin and cos
+of k w u are sums of two products. Where u has products of x and y, it is taken of a polynomial of u. Both are
+fitted on the range of u, with as few terms as will do; how far they are off is the checker's to prove.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onelayer.errors import HypothesisError
+from onelayer.functions.lines import POOLED, Range
+
+if TYPE_CHECKING:
+    from onelayer.functions.rewriting import Rewriter
+
+Array = NDArray[Any]
+#: Points of a fit, waves and powers up to which one is tried, and how much wider than the range a period is.
+POINTS, MOST_WAVES, MOST_POWER, WIDER = 2001, 24, 12, (1.15, 1.3, 1.6, 2.0)
+#: Singular values below this are left out of a fit: coefficients stay small.
+SMALLEST = 1e-9
+#: Of the error that is allowed, what coefficients that are left out may add.
+DROPPED = 0.02
+
+
+class Pairs:
+    """Rewrites lines of a target, so that what is inside a mean can be expanded."""
+
+    def __init__(self, rewriter: Rewriter, tolerance: float) -> None:
+        self.rewriter, self.lines, self.tolerance = rewriter, rewriter.lines, tolerance
+        self.gains: dict[int, float] = {}
+        self.done: dict[tuple[int, bool], int] = {}
+
+    def near(self, outputs: list[int]) -> list[int]:
+        """Lines that are near the outputs: the tolerance is shared out over all functions of pairs."""
+        for k in outputs:
+            self._look(k, 1.0, False)
+        return [self._rebuilt(k, False) for k in outputs]
+
+    # What has to be replaced ------------------------------------------------------------------------------------
+
+    def _is_pair(self, k: int, inside: bool) -> bool:
+        """Whether a line inside a mean is to be replaced as a whole."""
+        L, (op, *of) = self.lines, self.lines.lines[k]
+        if not inside or not {"x", "y"} <= L.free[k] or "pool" in L.free[k]:
+            return False
+        if op in ("add", "sub", "neg", "mul") and (self.rewriter.base(k) == k or self._is_polynomial(k)):
+            return False
+        return not (op == "div" and not {"x", "y"} <= L.free[of[1]])
+
+    def _is_polynomial(self, k: int) -> bool:
+        op, *of = self.lines.lines[k]
+        return op in ("x", "y", "const") or (
+            op in ("add", "sub", "neg", "mul") and all(self._is_polynomial(i) for i in of)
+        )
+
+    def _look(self, k: int, gain: float, inside: bool) -> None:
+        """How much an error of each pair may move an output, at most, along every way to it."""
+        if self._is_pair(k, inside):
+            self.gains[k] = self.gains.get(k, 0.0) + gain
+            return
+        op, *of = self.lines.lines[k]
+        if op in ("x", "y", "const"):
+            return
+        for i, slope in zip(of, slopes(op, [self.lines.ranges[i] for i in of]), strict=True):
+            self._look(i, gain * slope, inside or op == "mean")
+
+    def _rebuilt(self, k: int, inside: bool) -> int:
+        if (k, inside) not in self.done:
+            op, *of = self.lines.lines[k]
+            if op in ("x", "y", "const"):
+                made = k
+            elif self._is_pair(k, inside):
+                made = self._series(k, self.tolerance / (len(self.gains) * max(self.gains[k], 1e-12)))
+            else:
+                made = self.lines.add(op, *(self._rebuilt(i, inside or op == "mean") for i in of))
+            self.done[k, inside] = made
+        return self.done[k, inside]
+
+    # Series -----------------------------------------------------------------------------------------------------
+
+    def _series(self, k: int, eps: float) -> int:
+        L, u = self.lines, self.rewriter.base(k)
+        if u is None or u == k:
+            raise self.rewriter.refusal(
+                f"{L.lines[k][0]} is applied to x and y together, and is a function of two numbers of them",
+                "Let it be a function of one number, such as x - y or x*y, or use another construction.",
+            )
+        low, high = L.ranges[u]
+        s = low + (high - low) * (1 - np.cos(np.linspace(0, np.pi, POINTS))) / 2
+        wanted = L.evaluate(k, u, s)
+        mixed = any(free and ys for free, ys in self.rewriter.expand(u))
+        return self._powers(u, s, wanted, eps, k) if mixed else self._waves(u, s, wanted, eps, k)
+
+    def _waves(self, u: int, s: Array, wanted: Array, eps: float, k: int) -> int:
+        """c_0 + sum of a_k sin(k w (u - middle)) + b_k cos(k w (u - middle))."""
+        L, half = self.lines, (s[-1] - s[0]) / 2
+        middle = dyadic((s[0] + s[-1]) / 2)
+        for count in range(1, MOST_WAVES + 1):
+            fits = []
+            for wider in WIDER:
+                w = dyadic(math.pi / (wider * half))
+                angle = np.arange(1, count + 1) * float(w) * (s[:, None] - float(middle))
+                columns = np.concatenate([np.ones((len(s), 1)), np.sin(angle), np.cos(angle)], axis=1)
+                found, error = fitted(columns, wanted, eps)
+                fits.append((error > eps, float(np.abs(found).sum()), w, found))
+            missed, _, w, found = min(fits, key=lambda fit: fit[:2])
+            if not missed:
+                moved = L.add("sub", u, L.const(middle))
+                terms = [L.const(Fraction(float(found[0])))]
+                for i, c in enumerate(found[1:]):
+                    angle_line = L.scaled((i % count + 1) * w, moved)
+                    if c:
+                        wave = L.add("sin" if i < count else "cos", angle_line)
+                        terms.append(L.scaled(Fraction(float(c)), wave))
+                return L.sum(terms)
+        raise self._too_many(k, f"{MOST_WAVES} waves", eps)
+
+    def _powers(self, u: int, s: Array, wanted: Array, eps: float, k: int) -> int:
+        """A polynomial of u in the form of Horner."""
+        L = self.lines
+        for degree in range(1, MOST_POWER + 1):
+            chebyshev = np.polynomial.Chebyshev.fit(s, wanted, degree, domain=[s[0], s[-1]])
+            found = chebyshev.convert(kind=np.polynomial.Polynomial).coef
+            if float(np.abs(np.polynomial.polynomial.polyval(s, found) - wanted).max()) <= eps:
+                made = L.const(Fraction(float(found[-1])))
+                for c in found[-2::-1]:
+                    made = L.add("add", L.add("mul", made, u), L.const(Fraction(float(c))))
+                return made
+        raise self._too_many(k, f"a polynomial of degree {MOST_POWER}", eps)
+
+    def _too_many(self, k: int, most: str, eps: float) -> HypothesisError:
+        found = (
+            f"{self.lines.lines[k][0]} is applied to x and y together, and {most} miss it by more than {eps:.2g}"
+        )
+        return self.rewriter.refusal(found, "Ask for a larger tolerance, or use another construction.")
+
+
+def fitted(columns: Array, wanted: Array, eps: float) -> tuple[Array, float]:
+    """Least squares with small coefficients, of which the smallest are left out; and the largest error."""
+    found = np.linalg.lstsq(columns, wanted, rcond=SMALLEST)[0]
+    found[np.abs(found) < DROPPED * eps] = 0.0
+    return found, float(np.abs(columns @ found - wanted).max())
+
+
+def dyadic(value: float) -> Fraction:
+    """A number with few bits."""
+    return Fraction(round(value * 4096), 4096)
+
+
+def slopes(op: str, of: list[Range]) -> list[float]:
+    """At most the slopes of an operation, in each of its arguments."""
+    least = [0.0 if a <= 0 <= b else min(abs(a), abs(b)) for a, b in of]
+    most = [max(abs(a), abs(b)) for a, b in of]
+    known: dict[str, Callable[[], list[float]]] = {
+        "mul": lambda: [most[1], most[0]],
+        "div": lambda: [1 / least[1], most[0] / least[1] ** 2],
+        "sqrt": lambda: [0.5 / math.sqrt(max(of[0][0], 1e-12))],
+        "log": lambda: [1 / least[0]],
+        "exp": lambda: [math.exp(of[0][1])],
+    }
+    return known[op]() if op in known else [1.0] * (1 if op in POOLED else len(of))

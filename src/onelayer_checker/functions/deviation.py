@@ -1,0 +1,79 @@
+"""How far two lines of a formula are apart, followed side by side.
+
+Lines with the same polynomial are the same function. Two functions of one common line are compared on its range, as
+a block is with its operation. The same operation of lines that are apart is apart by at most the largest slope, on
+the hull of their ranges, times that: a segment between two arguments stays in the hull. An average, or a maximum,
+over all tokens moves no further than what it is taken of.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from onelayer_checker.core.balls import UP, Array
+from onelayer_checker.functions.blocks import Group, Number, gap
+from onelayer_checker.functions.formulas import BINARY, UNARY, Meaning, Undefined
+from onelayer_checker.functions.intervals import Interval
+from onelayer_checker.functions.jets import ONE, Jet, of_one, of_two
+
+Known = dict[tuple[int, int], float]
+
+
+def deviation(meaning: Meaning, k: int, j: int, known: Known) -> float:
+    """At least |line k - line j| on the box; infinite if nothing is seen."""
+    if (k, j) not in known:
+        known[k, j] = _deviation(meaning, k, j, known)
+    return known[k, j]
+
+
+def _deviation(meaning: Meaning, k: int, j: int, known: Known) -> float:
+    if meaning.normal(k) == meaning.normal(j):
+        return 0.0
+    (op, *of), (other, *args) = meaning.formula.lines[k], meaning.formula.lines[j]
+    if op == other and op in ("mean", "largest"):
+        return deviation(meaning, of[0], args[0], known)
+    if op == other and (op in UNARY or op in BINARY):
+        moved = [deviation(meaning, a, b, known) for a, b in zip(of, args, strict=True)]
+        if all(part < np.inf for part in moved):
+            return _propagated(meaning, op, of, args, moved)
+    return _of_one_line(meaning, k, j)
+
+
+def _propagated(meaning: Meaning, op: str, of: list[int], args: list[int], moved: list[float]) -> float:
+    hulls = [_hull(meaning.ranges[a], meaning.ranges[b]) for a, b in zip(of, args, strict=True)]
+    found = 0.0
+    for i, part in enumerate(moved):
+        jets = [Jet(hull, ONE) if i == at else Jet(hull) for at, hull in enumerate(hulls)]
+        made = of_one(op, jets[0]) if len(jets) == 1 else of_two(op, jets[0], jets[1], False)
+        steep = float(np.max(np.abs(made.slope)))
+        found += 0.0 if part == 0 else steep * part * UP
+    return found * UP if found < np.inf else np.inf
+
+
+def _hull(a: Interval, b: Interval) -> Interval:
+    return np.minimum(a[0], b[0]), np.maximum(a[1], b[1])
+
+
+def _of_one_line(meaning: Meaning, k: int, j: int) -> float:
+    """Both as functions of the last line that both are functions of."""
+    for s in range(min(k, j) - 1, -1, -1):
+        if all(_follows(meaning, line, s, {}) for line in (k, j)):
+            one, none = np.ones(1), np.zeros(1)
+            group = Group(Number(s, 0.0, 0.0), np.zeros(1, np.intp), one, None, none)
+            try:
+                found: tuple[Array, Array] = gap(meaning, group, none, [(Fraction(1), k), (Fraction(-1), j)])
+            except Undefined:
+                return np.inf
+            return float(max(abs(found[0][0]), abs(found[1][0])))
+    return np.inf
+
+
+def _follows(meaning: Meaning, line: int, s: int, known: dict[int, bool]) -> bool:
+    """Whether a line is computed from line s and constants alone."""
+    if line not in known:
+        op, *of = meaning.formula.lines[line]
+        inner = op in UNARY or op in BINARY
+        known[line] = line == s or op == "const" or (inner and all(_follows(meaning, i, s, known) for i in of))
+    return known[line]
