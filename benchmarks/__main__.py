@@ -14,12 +14,14 @@ from pathlib import Path
 
 from benchmarks import (
     approximate,
+    attained,
     build,
     checker,
     density,
     facts,
     false_hits,
     float32,
+    formulas,
     house,
     identity,
     lines,
@@ -52,6 +54,8 @@ ALL = {
     "false_hits": false_hits.run,
     "training": training.run,
     "approximate": approximate.run,
+    "formulas": formulas.run,
+    "attained": attained.run,
     "rates": rates.run,
     "trained": trained.run,
     "lines": lines.run,

@@ -1,28 +1,30 @@
 """Thirty formulas that nobody tuned for, compiled line by line: how many are proved, how large, how long.
 
-    python -m benchmarks.formulas [--tokens 2 8 64 512] [--tolerances 0.05 0.01 0.001] [--only TEXT]
+    python -m benchmarks formulas
 
 The formulas were written before the compiler was finished. Four more, which are beyond one aggregation or have a
-pole, must be refused with a reason.
+pole, must be refused with a reason. ONELAYER_BENCH_ROWS names a file of JSON lines: rows that are in it are not
+measured again, and new ones are added, so that a run may be continued. ONELAYER_BENCH_TARGETS is a part of the text
+of the formulas that are looked at.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
+import os
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks import continued
 from onelayer.compile import formula
 from onelayer.compile.asked import request_for
 from onelayer.compile.making import repaired
 from onelayer.errors import OnelayerError
 from onelayer.network.forward import forward
 
-RESULTS = Path(__file__).parent / "results" / "formulas.json"
+TOKENS, TOLERANCES = (2, 8, 64, 512), (0.05, 0.01, 0.001)
+Row = dict[str, Any]
 #: (formula, width of a token, low, high)
 FORMULAS: tuple[tuple[str, int, float, float], ...] = (
     ("x - mean(y)", 1, 0, 1),
@@ -65,16 +67,16 @@ REFUSED: tuple[tuple[str, int, float, float], ...] = (
 )
 
 
-def tried(text: str, d: int, low: float, high: float, n: int, tolerance: float) -> dict[str, Any]:
+def tried(text: str, d: int, low: float, high: float, n: int, tolerance: float) -> Row:
     """What came of one formula: in float32, or in float64 where rounding in float32 may cost too much."""
-    row: dict[str, Any] = {"formula": text, "n": n, "d": d, "tolerance": tolerance}
+    row: Row = {"formula": text, "n": n, "d": d, "tolerance": tolerance}
     start = time.process_time()
     for dtype in ("float32", "float64"):
         try:
             asked = request_for(text, n=n, d=d, low=low, high=high, tolerance=tolerance, dtype=dtype)
             made = repaired(asked, formula.plan(asked))
         except OnelayerError as refusal:
-            return row | {"refused": refusal.found}
+            return row | {"refused": refusal.found, "cpu": round(time.process_time() - start, 2)}
         if made.kept:
             break
     found = {"dtype": dtype, "proved": made.kept, "bound": made.bound if made.kept else None}
@@ -86,22 +88,54 @@ def tried(text: str, d: int, low: float, high: float, n: int, tolerance: float) 
     return row | found | {"found": float(error), "parameters": made.built.transformer.n_parameters, "cpu": cpu}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tokens", type=int, nargs="+", default=[2, 8, 64, 512])
-    parser.add_argument("--tolerances", type=float, nargs="+", default=[0.05, 0.01, 0.001])
-    parser.add_argument("--only", default="")
-    asked = parser.parse_args()
-    rows = []
-    for written in (*FORMULAS, *REFUSED):
-        for n in asked.tokens:
-            for tolerance in asked.tolerances:
-                if asked.only in written[0]:
-                    rows.append(tried(*written, n, tolerance))
-                    print(json.dumps(rows[-1]), flush=True)
-    if not asked.only:
-        RESULTS.write_text(json.dumps(rows, indent=1) + "\n")
+def sizes(rows: list[Row]) -> list[Row]:
+    """A row for each formula: parameters and CPU seconds at 8 tokens, and how both grow."""
+    found = []
+    for text in dict.fromkeys(row["formula"] for row in rows):
+        mine = {(row["n"], row["tolerance"]): row for row in rows if row["formula"] == text}
+        proved = {at: row for at, row in mine.items() if row.get("proved")}
+        known = [str(row["refused"]) for row in mine.values() if "refused" in row]
+        line: Row = {"formula": text, "proved": f"{len(proved)} of {len(mine)}"}
+        for tolerance in TOLERANCES:
+            line[f"parameters, {tolerance}"] = proved.get((8, tolerance), {}).get("parameters", "")
+        line["CPU s, 0.01"] = proved.get((8, 0.01), {}).get("cpu", "")
+        line["growth in 1/tolerance"] = power(proved, "parameters", [(8, 0.05), (8, 0.01), (8, 0.001)], 1)
+        line["growth in n"] = power(proved, "parameters", [(n, 0.01) for n in TOKENS], 0)
+        found.append(line | {"refused": known[0] if known else ""})
+    return found
 
 
-if __name__ == "__main__":
-    main()
+def power(proved: dict[Any, Row], what: str, asked: list[tuple[int, float]], of: int) -> float | str:
+    """The exponent with which a figure grows, in n or in 1/tolerance: a line through logarithms."""
+    at = [key for key in asked if key in proved]
+    if len(at) < 2:
+        return ""
+    x = [np.log(key[0]) if of == 0 else -np.log(key[1]) for key in at]
+    return float(np.polyfit(x, [np.log(proved[key][what]) for key in at], 1)[0])
+
+
+def run() -> dict[str, list[Row]]:
+    part, kept, rows = os.environ.get("ONELAYER_BENCH_TARGETS", ""), continued.rows(), list[Row]()
+    for text, d, low, high in (*FORMULAS, *REFUSED):
+        for n in TOKENS if part in text else ():
+            for tolerance in TOLERANCES:
+                key = {"formula": text, "n": n, "d": d, "tolerance": tolerance}
+                rows.append(kept.get(key) or kept.add(tried(text, d, low, high, n, tolerance)))
+                print(rows[-1], flush=True)
+    asked = [row for row in rows if row["formula"] in {text for text, *_ in FORMULAS}]
+    proved = [row for row in asked if row.get("proved")]
+    small = [row for row in proved if row["tolerance"] == 0.01 and row["n"] == 8]
+    ratios = [row["bound"] / row["found"] for row in proved if row["bound"] > 1e-4]
+    summary = {
+        "formulas x tokens x tolerances": len(asked),
+        "proved": len(proved),
+        "at n = 8 and 0.01: proved": len(small),
+        "parameters, median": float(np.median([row["parameters"] for row in small])),
+        "over 5,000 parameters": sum(row["parameters"] > 5000 for row in small),
+        "CPU s, median": float(np.median([row["cpu"] for row in small])),
+        "CPU s, largest of all": max(row["cpu"] for row in asked),
+        "proved bound / error found, median": float(np.median(ratios)),
+        "found above proved": sum(row["found"] > row["bound"] for row in proved),
+    }
+    lines = [{"figure": name, "value": value} for name, value in summary.items()]
+    return {"Formulas": lines, "Sizes at 8 tokens": sizes(rows), "All": rows}

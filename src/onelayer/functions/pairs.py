@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 #: Points of a fit, waves and powers up to which one is tried, and how much wider than the range a period is.
-POINTS, MOST_WAVES, MOST_POWER, WIDER = 2001, 24, 12, (1.15, 1.3, 1.6, 2.0)
+POINTS, MOST_WAVES, MOST_POWER, WIDER = 401, 24, 12, (1.15, 1.3, 1.6, 2.0)
 #: Singular values below this are left out of a fit: coefficients stay small.
 SMALLEST = 1e-9
 #: Of the error that is allowed, what coefficients that are left out may add.

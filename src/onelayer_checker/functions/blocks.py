@@ -119,7 +119,7 @@ def rounded(meaning: Meaning, groups: list[Group], w: Array, b: Array, A: Arithm
 
 def following(meaning: Meaning, groups: list[Group], w: Array, b: float, line: int) -> Number:
     """The sum of the groups with weights w and bias b, as an approximation of a line."""
-    used = [group for group in groups if w[group.units].any()]
+    used = [_reading(group, w) for group in groups if w[group.units].any()]
     parts: dict[int, list[tuple[Fraction, int]]] = {k: [] for k in range(len(used))}
     constant = _divide(meaning, used, line, Fraction(1), parts)
     apart, error, moved = plus((np.full(1, b),) * 2, minus(number(constant))), 0.0, 0.0
@@ -134,6 +134,13 @@ def following(meaning: Meaning, groups: list[Group], w: Array, b: float, line: i
     if not error < np.inf:
         raise Undefined(f"line {line} is not bounded")
     return Number(line, offset, error, moved)
+
+
+def _reading(group: Group, w: Array) -> Group:
+    """The units of a group that have a weight: the others add nothing."""
+    some = np.flatnonzero(w[group.units])
+    bias = None if group.bias is None else group.bias[some]
+    return Group(group.read, group.units[some], group.signs[some], bias, group.own[some])
 
 
 def _divide(
@@ -266,11 +273,9 @@ def gap(meaning: Meaning, group: Group, w: Array, parts: list[tuple[Fraction, in
         low, high = low[~done], high[~done]
         middle = np.clip(low / 2 + high / 2, low, high)
         low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
-    return (np.full(1, least), np.full(1, most)) if np.isfinite([least, most]).all() else _unknown()
-
-
-def _unknown() -> Interval:
-    raise Undefined("a block is not seen to be near its operation")
+    if not np.isfinite([least, most]).all():
+        raise Undefined("a block is not seen to be near its operation")
+    return np.full(1, least), np.full(1, most)
 
 
 def _difference(meaning: Meaning, group: Group, w: Array, parts: list[tuple[Fraction, int]], s: Array) -> Interval:
