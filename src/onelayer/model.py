@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 
+from onelayer.abilities import Abilities
 from onelayer.certificates.certificate import Certificate, certify_data
 from onelayer.certificates.data import of_answers, of_text
 from onelayer.certificates.explain import explain_files
@@ -20,10 +21,8 @@ from onelayer.export import bundle
 from onelayer.gadgets.gadget import Words
 from onelayer.gadgets.names import Described, described, unit_names
 from onelayer.gadgets.stacks import Covered, Parts
-from onelayer.gadgets.windows import WindowModel, find_windows
 from onelayer.interfaces import Answers, Examples, Function, NextToken
 from onelayer.interfaces.evaluator import Evaluation, Evaluator
-from onelayer.interfaces.next_token import Prompt
 from onelayer.ledger import Ledger
 from onelayer.measure import pictures
 from onelayer.measure.recall import recall
@@ -31,7 +30,6 @@ from onelayer.network.trace import Trace, trace
 from onelayer.network.weights import Array, Transformer
 from onelayer.problems.answers import AnswerForm, read_answers
 from onelayer.problems.sequences import Sequences
-from onelayer.problems.targets import Target
 from onelayer_checker import Report, check
 
 Kind = TypeVar("Kind", bound=Answers)
@@ -40,7 +38,7 @@ Outside = Literal["refuse", "answer"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Model(EqualByContent):
+class Model(Abilities, EqualByContent):
     """What every compiler returns. ``interface`` says what goes in and what comes out: `Answers`, `NextToken`,
     `Function` or `Examples`."""
 
@@ -211,81 +209,6 @@ class Model(EqualByContent):
         Another model that is there is lost only if ``overwrite`` says so; to save the very same again is no loss.
         """
         return bundle.write(path, self, overwrite=overwrite)
-
-    # What some interfaces bring --------------------------------------------------------------------------------
-
-    def interface_as(self, kind: type[Kind], what: str) -> Kind:
-        """The interface, if it is of this kind; else an error that says which models have ``what``."""
-        if isinstance(self.interface, kind):
-            return self.interface
-        found = f"this model {self.interface.says}"
-        raise OptionError(
-            "data", f"a model that {kind.says}, for {what}", found, f"`{what}` belongs to such models."
-        )
-
-    @property
-    def bits_per_parameter(self) -> float:
-        """Information in the stored answers over stored numbers; a float32 cannot hold more than 32."""
-        if self.interface.stored_bits is None:
-            needs, found = "stored answers, for bits_per_parameter", f"this model {self.interface.says}"
-            raise OptionError("data", needs, found, "Ask a model that `memorize` or `memorize_text` made.")
-        return self.interface.stored_bits / self.n_parameters
-
-    @property
-    def target(self) -> Target:
-        """The function that the model stands for."""
-        return self.interface_as(Function, "target").target
-
-    @property
-    def error_bound(self) -> float:
-        """Proved, on the box but for `interface.left_out`, or to a learner's limit; infinite if nothing is."""
-        if isinstance(self.interface, Examples):
-            return self.interface.error_bound
-        return self.interface_as(Function, "error_bound").error_bound
-
-    @property
-    def measured_error(self) -> float:
-        """The largest error that was found by trying to break the bound."""
-        return self.interface_as(Function, "measured_error").measured_error
-
-    @property
-    def budget(self) -> Ledger:
-        """Where the error comes from; the entries add up to the bound."""
-        return self.interface_as(Function, "budget").budget
-
-    def errors(self, X: Any) -> Array:
-        """|model - target| at sequences [B, n, d], in the largest component, [B]."""
-        wanted = self.target.evaluate(np.asarray(X, np.float64))
-        found = self.predict(X).astype(np.float64)
-        return np.asarray(np.abs(found - wanted).reshape(len(X), -1).max(axis=1))
-
-    @cached_property
-    def windows(self) -> WindowModel:
-        """The evaluator of a model of a text, whose answers are those of the network."""
-        text, found = self.interface_as(NextToken, "windows"), find_windows(self.transformer, self.parts["readout"])
-        if found is None or found.context != text.context:
-            needs, other = "a model that memorize_text made", "its layers are others"
-            raise OptionError("text", needs, other, "Give a model of memorize_text.")
-        return found
-
-    def next_distribution(self, prompt: Prompt) -> Array:
-        """Probabilities [V] of the next token after the last tokens of a prompt, as the network gives them."""
-        window = self.interface_as(NextToken, "next_distribution").window(prompt)
-        return np.asarray(self.windows.distributions[self.windows.next_class(window)])
-
-    def stream(self, prompt: Prompt, length: int, *, sampled: bool = False, seed: int = 0) -> Iterator[bytes]:
-        """What follows the prompt, token by token."""
-        text = self.interface_as(NextToken, "stream")
-        return map(text.tokens.piece, text.follow(self.windows, prompt, length, sampled, seed))
-
-    def generate(self, prompt: Prompt, length: int, *, sampled: bool = False, seed: int = 0) -> bytes:
-        """``length`` tokens (bytes, unless there is a tokenizer) that follow the prompt.
-
-        A prompt of at least ``context`` tokens that is a passage of the text is continued as the text goes on; a
-        shorter one is read as the beginning of the text.
-        """
-        self.interface_as(NextToken, "generate")
-        return b"".join(self.stream(prompt, length, sampled=sampled, seed=seed))
 
 
 def load(path: str | os.PathLike[str]) -> Model:

@@ -102,7 +102,9 @@ MAKERS: dict[str, Callable[[], Made]] = {
     "positional in float64": function("x1*x2 + x1", n=2, tolerance=0.1, construction="positional", dtype="float64"),
     "three tokens": function("max", n=3, tolerance=0.2),
     "a Python function": function(wave, n=2, tolerance=0.3, kind="invariant", lipschitz=3.0),
-    "a Python function of which nothing is known": function(wave, n=2, tolerance=0.3, kind="invariant"),
+    "a Python function of which nothing is known": function(
+        wave, n=2, tolerance=0.3, kind="invariant", allow_unproved=True
+    ),
 }
 
 

@@ -111,7 +111,14 @@ def predict(
 
 
 proofs = (inspection.inspect, certificates.verify, certificates.explain, certificates.report, casting.cast)
-others = (race.race, memorizing.plan, text.memorize_text, text.recite, approximation.approximate, approximation.targets)
+others = (
+    race.race,
+    memorizing.plan,
+    text.memorize_text,
+    text.recite,
+    approximation.approximate,
+    approximation.targets,
+)
 for command in (*proofs, *others, learners, learner, learn):
     app.command()(command)
 app.add_typer(lab.app)

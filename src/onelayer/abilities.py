@@ -1,0 +1,110 @@
+"""What only some models can do: texts go on, functions have targets and bounds, stored answers have bits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from onelayer.errors import OptionError
+from onelayer.gadgets.stacks import Parts
+from onelayer.gadgets.windows import WindowModel, find_windows
+from onelayer.interfaces import Answers, Examples, Function, NextToken
+from onelayer.interfaces.next_token import Prompt
+from onelayer.ledger import Ledger
+from onelayer.network.weights import Array, Transformer
+from onelayer.problems.targets import Target
+
+Kind = TypeVar("Kind", bound=Answers)
+
+
+class Abilities:
+    """What an interface brings to its model; any other model refuses in a line that says which models can."""
+
+    transformer: Transformer
+    interface: Answers
+
+    if TYPE_CHECKING:  # these are the model's own
+
+        @property
+        def parts(self) -> Parts: ...
+
+        @property
+        def n_parameters(self) -> int: ...
+
+        def predict(self, X: Any) -> Any: ...
+
+    def interface_as(self, kind: type[Kind], what: str) -> Kind:
+        """The interface, if it is of this kind; else an error that says which models have ``what``."""
+        if isinstance(self.interface, kind):
+            return self.interface
+        found = f"this model {self.interface.says}"
+        raise OptionError(
+            "data", f"a model that {kind.says}, for {what}", found, f"`{what}` belongs to such models."
+        )
+
+    @property
+    def bits_per_parameter(self) -> float:
+        """Information in the stored answers over stored numbers; a float32 cannot hold more than 32."""
+        if self.interface.stored_bits is None:
+            needs, found = "stored answers, for bits_per_parameter", f"this model {self.interface.says}"
+            raise OptionError("data", needs, found, "Ask a model that `memorize` or `memorize_text` made.")
+        return self.interface.stored_bits / self.n_parameters
+
+    @property
+    def target(self) -> Target:
+        """The function that the model stands for."""
+        return self.interface_as(Function, "target").target
+
+    @property
+    def error_bound(self) -> float:
+        """Proved, on the box but for `interface.left_out`, or to a learner's limit; infinite if nothing is."""
+        if isinstance(self.interface, Examples):
+            return self.interface.error_bound
+        return self.interface_as(Function, "error_bound").error_bound
+
+    @property
+    def measured_error(self) -> float:
+        """The largest error that was found by trying to break the bound."""
+        return self.interface_as(Function, "measured_error").measured_error
+
+    @property
+    def budget(self) -> Ledger:
+        """Where the error comes from; the entries add up to the bound."""
+        return self.interface_as(Function, "budget").budget
+
+    def errors(self, X: Any) -> Array:
+        """|model - target| at sequences [B, n, d], in the largest component, [B]."""
+        wanted = self.target.evaluate(np.asarray(X, np.float64))
+        found = self.predict(X).astype(np.float64)
+        return np.asarray(np.abs(found - wanted).reshape(len(X), -1).max(axis=1))
+
+    @cached_property
+    def windows(self) -> WindowModel:
+        """The evaluator of a model of a text, whose answers are those of the network."""
+        text, found = self.interface_as(NextToken, "windows"), find_windows(self.transformer, self.parts["readout"])
+        if found is None or found.context != text.context:
+            needs, other = "a model that memorize_text made", "its layers are others"
+            raise OptionError("text", needs, other, "Give a model of memorize_text.")
+        return found
+
+    def next_distribution(self, prompt: Prompt) -> Array:
+        """Probabilities [V] of the next token after the last tokens of a prompt, as the network gives them."""
+        window = self.interface_as(NextToken, "next_distribution").window(prompt)
+        return np.asarray(self.windows.distributions[self.windows.next_class(window)])
+
+    def stream(self, prompt: Prompt, length: int, *, sampled: bool = False, seed: int = 0) -> Iterator[bytes]:
+        """What follows the prompt, token by token."""
+        text = self.interface_as(NextToken, "stream")
+        return map(text.tokens.piece, text.follow(self.windows, prompt, length, sampled, seed))
+
+    def generate(self, prompt: Prompt, length: int, *, sampled: bool = False, seed: int = 0) -> bytes:
+        """``length`` tokens (bytes, unless there is a tokenizer) that follow the prompt.
+
+        A prompt of at least ``context`` tokens that is a passage of the text is continued as the text goes on; a
+        shorter one is read as the beginning of the text.
+        """
+        self.interface_as(NextToken, "generate")
+        return b"".join(self.stream(prompt, length, sampled=sampled, seed=seed))
