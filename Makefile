@@ -48,7 +48,7 @@ test: env
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 fast: env
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not seconds"
 
 lint: env
 	$(BIN)/ruff check .

@@ -277,3 +277,12 @@ def test_the_product_speaks_of_itself_only() -> None:
         path = ROOT / name
         if path.suffix in {".py", ".md", ".toml", ".txt", ".cff", ".yaml", ".jsonl"} and path.is_file():
             assert not re.search(r"(^|[^\w.])/(home|root|work)/", path.read_text()), name
+
+
+def test_what_make_fast_leaves_out_exists() -> None:
+    """A test that was renamed or deleted is not listed any more."""
+    for line in (ROOT / "tests" / "seconds.txt").read_text(encoding="utf-8").split():
+        module, _, name = line.partition("::")
+        source = (ROOT / Path(*module.split("."))).with_suffix(".py")
+        assert source.exists(), line
+        assert f"def {name}(" in source.read_text(encoding="utf-8"), line
