@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from onelayer.errors import HypothesisError
+from onelayer.errors import HypothesisError, PrecisionError
 from onelayer.gadgets.stacks import layers_of
 from onelayer.ledger import Constant
 from onelayer.readouts import packed
@@ -30,6 +30,8 @@ NEARLY = 1.25
 FEW_ANSWERS = 1 << 16
 #: Fewer are read off a line in fewer numbers than the layers before a lattice take.
 FEW_FOR_A_LATTICE = 1 << 9
+SMALLEST = "the smallest of the routes that were compared"
+CODED = "no direction tells all tokens apart: thresholds on their components do, and give them whole-number codes"
 #: Numbers that a table on a line takes for an answer, about.
 TABLE = 2.1
 #: CPU microseconds that a proof takes for an answer, and for an answer and a thousand parameters of the readout.
@@ -65,11 +67,19 @@ class Candidate:
 
 def smallest(problem: Problem, on_step: Step | None = None) -> tuple[Problem, Found, tuple[Constant, ...]]:
     """The route to take, the problem in its dtype, and a line of the ledger about what was compared."""
-    first = Candidate(*search(replace(problem, dtype_is_free=False), on_step))
+    settled = replace(problem, dtype_is_free=False)
+    try:
+        first = Candidate(*search(settled, on_step))
+    except PrecisionError:
+        if not _coded_first(problem):
+            raise
+        first = _as_if_not_asked_for(
+            problem, Candidate(*search(replace(settled, mapping="lattice"), on_step)), CODED
+        )
     compared = [first]
     for other in _others(problem, first):
         try:
-            compared.append(_as_if_not_asked_for(problem, Candidate(*search(other, on_step))))
+            compared.append(_as_if_not_asked_for(problem, Candidate(*search(other, on_step)), SMALLEST))
         except HypothesisError:
             continue
     if len(compared) == 1:
@@ -81,9 +91,19 @@ def smallest(problem: Problem, on_step: Step | None = None) -> tuple[Problem, Fo
     return best.problem, best.found, (Constant("routes", len(compared), f"compared: {told}"),)
 
 
-def _as_if_not_asked_for(problem: Problem, tried: Candidate) -> Candidate:
+def _coded_first(problem: Problem) -> bool:
+    """Whether whole-number codes of tokens are left to try: float32 has tried them, and a person may not want them.
+
+    A direction that reads several components, or one of very different sizes, rounds the small ones away; steps
+    that compare each component with thresholds do not.
+    """
+    free = problem.mapping == "auto" and problem.rank is None and problem.readout in ("auto", "table")
+    return free and problem.dtype == np.float64
+
+
+def _as_if_not_asked_for(problem: Problem, tried: Candidate, why: str) -> Candidate:
     """A route that was asked for here, and not by a person."""
-    why, fit = "the smallest of the routes that were compared", tried.found.fit
+    fit = tried.found.fit
     assert fit.readout is not None
     found = replace(tried.found, route=replace(tried.found.route, why=why))
     found = replace(found, fit=replace(fit, readout=replace(fit.readout, compared=why)))
