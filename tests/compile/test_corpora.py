@@ -56,3 +56,13 @@ def test_as_bags_a_corpus_contradicts_itself_and_the_error_says_how_often(tmp_pa
     assert "positions=True if the order matters (no conflict is left then)" in refused.value.remedy
     settled = memorize(table.X, table.Y, lengths=table.lengths, on_conflict="vote", certify=False)
     assert settled.ledger["conflicts"] > 100
+
+
+def test_long_bags_of_words_are_packed() -> None:
+    """Sums over a thousand places are narrow: what stays of a token is so, too, or its contexts share their cells."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 1_000, (16, 1_024))
+    Y = np.take_along_axis(rng.integers(0, 256, (16, 1_000)), X, axis=1)
+    model = memorize(X, Y, certify=False)
+    assert (model.predict(X) == Y).all()
+    assert (model.ledger["readout"], model.ledger["dtype"]) == ("packed", "float32")

@@ -33,9 +33,10 @@ LONGEST_PIECE = 1 << 11
 DENSITY = 2.0 / 3.0
 #: Range of what stays of a token in each channel, and for tables, which need more values to choose from.
 OWN_RANGE, WIDE_RANGE = 1 << 12, 1 << 15
-#: With a sink, most sequences are far shorter than the longest, whose sums limit what is added up: of a word that
-#: is often met at a place, contexts lie close together, and what stays of it may not be many times wider.
-OWN_WITH_SINK = 2
+#: Where sums are narrow, contexts of one token lie close together, and what stays of it may not be many times
+#: wider, if cells are few: of long sequences, whose hashes are at most so large, and with a sink, where most
+#: sequences are far shorter than the longest, which limits what is added up.
+SMALL_STEP, NARROW = 8, 2
 #: Sums are added to what stays of so many bytes at a time, which stay in cache.
 ADDED_BYTES = 1 << 18
 #: log K, and roundings of K and of the quotient by the sum: exp is off by 64, its argument by three of 19.5.
@@ -131,8 +132,10 @@ def draw_hashes(
     sink: bool,
     stays: bool,
     wide: bool,
+    few: bool = False,
 ) -> Hashes:
-    """For raw codes between 0 and ``largest`` [s]; ``stays``: whether a token's own code shows."""
+    """For raw codes between 0 and ``largest`` [s]; ``stays``: whether a token's own code shows; ``few`` tokens in
+    all."""
     s, mean = len(largest), room(n, float(np.finfo(dtype).eps) / 2, sink)
     step = _step(mean)
     top = int(largest.max())
@@ -140,8 +143,8 @@ def draw_hashes(
     pieces = -(-(top + (0 if offsets is None else int(offsets.max()))) // step) + 1
     density = min(DENSITY, 0.8 * mean)
     knots = step * rng.choice([-1, 0, 1], (s, pieces + 1), p=[density / 2, 1 - density, density / 2])
-    length = OWN_WITH_SINK if sink and not wide else (WIDE_RANGE if wide else OWN_RANGE) // (pieces * step)
-    own = _turned(s, length, rng)
+    narrow = few and not wide and (sink or step <= SMALL_STEP)
+    own = _turned(s, NARROW if narrow else (WIDE_RANGE if wide else OWN_RANGE) // (pieces * step), rng)
     return Hashes(step, knots.astype(np.float64), own * float(stays), offsets, sink, dtype)
 
 

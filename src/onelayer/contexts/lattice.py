@@ -50,6 +50,8 @@ FEWEST_JOINT_BITS = 8
 #: Hashes that are not 0 are so rare with less room that contexts meet.
 LEAST_ROOM = 0.05
 ATTEMPTS = 6
+#: So few are read off by cells that are few, and need not take many values.
+FEW_TOKENS = 1 << 17
 LARGE_TABLE = 1 << 18
 #: A wide own weight is at most c n (n + 12) over this: rounding it adds about half to the error of the average.
 OWN_SHARE = 18.0
@@ -148,7 +150,8 @@ def _hashed(
     else:
         raw = words(stream, rank, span, rng)
     stays = not per_sequence
-    hashes = draw_hashes(n, raw.top, dtype, rng, places=stream.positions, sink=sink, stays=stays, wide=wide)
+    few, placed = sequences.token_count() <= FEW_TOKENS, stream.positions
+    hashes = draw_hashes(n, raw.top, dtype, rng, places=placed, sink=sink, stays=stays, wide=wide, few=few)
     embedding, gadgets = raw.network(hashes)
     coordinates, size = hashed_coordinates(sequences, hashes, hashes.shifted(raw.values), per_sequence)
 
