@@ -59,7 +59,7 @@ def test_as_bags_a_corpus_contradicts_itself_and_the_error_says_how_often(tmp_pa
 
 
 def test_long_bags_of_words_are_packed() -> None:
-    """Sums over a thousand places are narrow: what stays of a token is so, too, or its contexts share their cells."""
+    """Sums over a thousand places are narrow: what stays of a token is so, too, or contexts share cells."""
     rng = np.random.default_rng(0)
     X = rng.integers(0, 1_000, (16, 1_024))
     Y = np.take_along_axis(rng.integers(0, 256, (16, 1_000)), X, axis=1)
