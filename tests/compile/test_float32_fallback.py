@@ -124,3 +124,13 @@ def test_a_proof_that_is_demanded_and_fails_in_float32_is_tried_in_float64(monke
     assert memorize(X, Y).transformer.dtype == np.float32  # not demanded: the ledger says why there is none
     with pytest.raises(Unproved):
         memorize(X, Y, dtype="float32", certify=True)
+
+
+def test_a_token_that_rounding_makes_zero_is_none_in_float64() -> None:
+    """Centred in float32, one of these tokens is zero, and no direction has a level for it."""
+    units = [[[1, 10, 1], [8, 8, 6], [2, 6, 1]], [[11, 2, 7], [1, 11, 2], [14, 8, 5]]]
+    units += [[[13, 5, 11], [4, 10, 13], [14, 1, 3]], [[12, 5, 13], [12, 15, 0], [6, 14, 5]]]
+    X, Y = (1 + 2.0**-23 * np.array(units)).astype(np.float32), [[0, 0, 2], [1, 2, 4], [0, 0, 0], [2, 4, 0]]
+    model = memorize(X, Y, mapping="rank_one", certify=False)
+    assert model.predict(X).tolist() == Y
+    assert model.ledger["dtype"] == "float64"

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from onelayer.errors import HypothesisError
+from onelayer.errors import HypothesisError, PrecisionError
 from onelayer.problems.separation import norm_error, row_norms
 from onelayer.statements import CATALOGUE
 
@@ -91,7 +91,7 @@ def search(tokens: ArrayLike, seed: int = 0, tries: int = 4096) -> Floats:
         if scores[k] > best:
             best, found = float(scores[k]), units[k]
     if found is None:
-        raise HypothesisError(
+        raise PrecisionError(
             "projection",
             "a direction on which all tokens have different nonzero levels",
             f"none of {tries} random directions has them in float64",
