@@ -89,9 +89,18 @@ def test_a_file_is_kept_and_allows_more_operations() -> None:
         assert now().operations == 5
 
 
-def network(*, table: int | None, tokens: int = 3, seeing: bool = True, causal: bool = False):
+def network(
+    *,
+    table: int | None,
+    tokens: int = 3,
+    seeing: bool = True,
+    causal: bool = False,
+    keys: bool = True,
+    bias: bool = False,
+):
     """H = 5 heads of size s = 11 on a stream of width w = 7, feedforward of 23 units, c = 13 coordinates."""
-    T = {"attention.W_Q": np.full((5, 7, 11), float(seeing)), "attention.W_K": np.ones((5, 7, 11))}
+    T = {"attention.W_Q": np.full((5, 7, 11), float(seeing)), "attention.W_K": np.full((5, 7, 11), float(keys))}
+    T |= {"attention.b_Q": np.ones((5, 11))} if bias else {}
     T |= {"attention.W_V": np.ones((5, 7, 11)), "attention.W_O": np.ones((5, 11, 7))}
     T |= {
         "embedding.lift" if table is None else "embedding.table": np.ones((tokens if table is None else table, 2))
@@ -124,6 +133,9 @@ def scratch(n: int, together: float = 0) -> float:
         (network(table=60), (19, 17), False, 19 * 17, 19 * 17, 19 * 17, 19 * 17 * WIDTH),
         (network(table=60, seeing=False), (19, 17), False, 19 * 17, 19 * 17, 19, 19 * 17 * WIDTH),
         (network(table=60, seeing=False), (19, 17), True, 19 * 17, 19, 19, 19 * 17 * WIDTH),
+        (network(table=60, keys=False), (19, 17), False, 19 * 17, 19 * 17, 19, 19 * 17 * WIDTH),
+        (network(table=60, seeing=False, bias=True), (19, 17), False, 19 * 17, 19 * 17, 19, 19 * 17 * WIDTH),
+        (network(table=60, bias=True), (19, 17), False, 19 * 17, 19 * 17, 19 * 17, 19 * 17 * WIDTH),
         (network(table=60, seeing=False, causal=True), (19, 17), False, 19 * 17, 19 * 17, 19 * 17, 19 * 17 * WIDTH),
         (network(table=60, seeing=False, causal=True), (19, 17), True, 19 * 17, 19, 19, 19 * 17 * WIDTH),
     ],
