@@ -12,6 +12,7 @@ import pytest
 from onelayer import approximate, load
 from onelayer.certificates.words import at_most
 from onelayer.compile.refinement import refinements
+from onelayer.measure.formula_pictures import compiler_of, nodes
 from onelayer.measure.function_pictures import figure_of, size, slope
 from onelayer.problems.targets import names
 from tests.cli.test_cli import run
@@ -188,3 +189,18 @@ def test_a_bundle_is_not_overwritten_by_accident(bundles) -> None:
 @pytest.mark.parametrize("bound", [0.0, 0.123449, 0.12341, 9.9999e-7, 0.05, 2.0**-30, 31415.9])
 def test_bounds_are_said_rounded_up(bound) -> None:
     assert bound <= float(at_most(bound)) <= bound * 1.001
+
+
+@pytest.mark.parametrize(
+    ("text", "d"), [("(x - mean(y))/sqrt(0.1 + var(y))", 1), ("mean(exp(-(x - y)**2))", 1), ("max(y), x", 2)]
+)
+def test_the_program_of_a_formula_is_drawn_with_its_error(tmp_path, text, d) -> None:
+    model = approximate(text, n=3, d=d, tolerance=0.1)
+    figure = model.plot()
+    figure.savefig(tmp_path / "p.png")
+    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+    shown = nodes(compiler_of(model), model.transformer.dtype)
+    assert {node.column for node in shown} >= {0, 2}
+    assert sum(node.error for node in shown) == pytest.approx(0.1, rel=0.3)
+    written = [part.get_text() for axis in figure.axes for part in axis.texts]
+    assert any(part.startswith("mean(") or part.startswith("largest(") for part in written)

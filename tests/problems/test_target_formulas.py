@@ -208,3 +208,24 @@ def test_shorthand_means_what_it_stands_for(text: str) -> None:
 def test_refusals_of_shorthand_point_at_the_character(text: str, column: int) -> None:
     with pytest.raises(OptionError, match=f"at column {column} of"):
         resolve(text, n=2, d=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "marked"),
+    [
+        ("x + foo(y)", "foo(y)"),
+        ("x + mean(y", "("),
+        ("mean(y) + z*2", "z"),
+        ("x - y", "y"),
+        ("a*x", "a"),
+        ("x + " * 40 + "bad(x)", "bad(x)"),
+    ],
+)
+def test_a_mark_stands_under_the_character(text: str, marked: str) -> None:
+    with pytest.raises(OptionError) as refused:
+        read_expression(text, 2, 1)
+    *_, line, mark = str(refused.value).split("\n")
+    assert line.strip() in text
+    at = mark.index("^")
+    assert line[at : at + mark.count("^")] == marked
+    assert len(line) <= 102

@@ -119,16 +119,22 @@ class Compiler:
         sharp = [pool for pool in self.pools if pool.kind == "largest"]
         curved = any(phase.shapes[j].size > 0 for phase, j, _ in blocks)
         spent = tolerance * (0.0 if not sharp else SHARP if curved else ALONE)
+        self.parts = {pool.line: spent / len(sharp) for pool in sharp}
         rest, sizes = tolerance - (spent if curved else 0.0), [phase.shapes[j].size for phase, j, _ in blocks]
         gains = [max(float(moved.max()), 1e-12) for *_, moved in blocks]
         parts = [g ** (1 / 3) * s ** (2 / 3) for g, s in zip(gains, sizes, strict=True)]
         scale = rest / max(float(np.sum(parts)), 1e-300)
         for (phase, j, _), g, s in zip(blocks, gains, sizes, strict=True):
             phase.tolerance[j] = scale * (s / g) ** (2 / 3) if s > 0 else STRAIGHT * tolerance / (g * len(blocks))
+        self.parts |= {j: phase.tolerance[j] * g for (phase, j, _), g in zip(blocks, gains, strict=True)}
         total = (
             float(np.sum([inputs.get(pool.line, np.zeros(q)) for pool in sharp], axis=0).max()) if sharp else 0.0
         )
         return {pool.line: math.log(max(self.tokens, 2)) * total / spent for pool in sharp}
+
+    def error_by_part(self) -> dict[int, float]:
+        """By line: how much of the tolerance a block, or a maximum, may take of an output."""
+        return dict(self.parts)
 
     # Weights ----------------------------------------------------------------------------------------------------
 

@@ -34,6 +34,7 @@ VALUES: dict[str, Callable[..., Any]] = {
     "max": np.maximum,
     "hypot": np.hypot,
 }
+SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 AFFINE = ("add", "sub", "neg")
 Range = tuple[float, float]
 
@@ -152,6 +153,26 @@ class Lines:
 
         with np.errstate(all="ignore"):
             return at(k)
+
+    def text(self, k: int, most: int = 80) -> str:
+        """A line as a formula for people, with at most so many letters."""
+        found = self._text(k, most)
+        return found if len(found) <= most else found[: most - 3] + "..."
+
+    def _text(self, k: int, most: int) -> str:
+        op, *of = self.lines[k]
+        if op in ("x", "y"):
+            return op if len(self.box) == 1 else f"{op}[{of[0]}]"
+        if op == "const":
+            return f"{float(of[0]):.4g}"
+        if most <= 0:
+            return "..."
+        parts = [self._text(i, most - 4) for i in of]
+        if op in SIGNS:
+            if op == "mul" and of[0] == of[1]:
+                return f"({parts[0]})**2"
+            return f"({parts[0]} {SIGNS[op]} {parts[1]})"
+        return f"-{parts[0]}" if op == "neg" else f"{op}({', '.join(parts)})"
 
     def to_json(self) -> list[list[Any]]:
         return [_written(line) for line in self.lines]

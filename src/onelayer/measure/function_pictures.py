@@ -9,6 +9,7 @@ import numpy as np
 
 from onelayer.errors import MissingExtraError
 from onelayer.interfaces import Function
+from onelayer.measure import formula_pictures
 
 if TYPE_CHECKING:
     from onelayer.model import Model
@@ -29,12 +30,15 @@ RATES = {"quantise": 1, "published": 1, "positional": 2}
 
 
 def figure_of(model: Model, finer: Callable[[], list[Model]] | None = None) -> Any:
-    """One input: two curves. Two: three maps. More: errors against sizes, of models that ``finer`` gives."""
+    """Of a compiled formula its program. Else, of one input two curves, of two inputs three maps, of more errors
+    against sizes, of models that ``finer`` gives."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
         raise MissingExtraError("drawing a picture", "matplotlib", "plot") from None
     function = _function(model)
+    if function.construction == "formula":
+        return formula_pictures.figure_of(model)
     sides = function.target.n * function.target.d
     heights = {1: (8.0, 6.0), 2: (13.0, 4.4)}
     figure = Figure(figsize=heights.get(sides, (7.5, 5.0)), layout="constrained")

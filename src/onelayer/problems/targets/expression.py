@@ -37,6 +37,8 @@ FUNCTIONS = dict.fromkeys(("abs", "sqrt", "exp", "log", "sin", "cos", "tanh", "r
 OPERATORS: dict[type[ast.operator], str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
 PLACE = re.compile(r"x([1-9][0-9]*)")
 MOST_TEXT, MOST_POWER = 10_000, 1_000
+#: Characters of a formula that are shown around a mistake.
+SHOWN = 100
 
 
 def read_expression(text: str, n: int, d: int) -> tuple[Kind, Program]:
@@ -93,7 +95,7 @@ class _Reader:
         except SyntaxError as error:
             at = error.offset or len(self.text)  # Python says 0 where the text ends too early
             found = f"{self.text!r:.200} has a mistake ({error.msg}) at column {at}"
-            raise OptionError("target", needs, found, "Mend it there.") from None
+            raise OptionError("target", needs, found, "Mend it there." + pointed(self.text, 1, at, at)) from None
         except (ValueError, RecursionError, MemoryError) as error:
             raise OptionError("target", needs, f"Python's parser gives up: {error}", "Shorten it.") from None
 
@@ -102,7 +104,8 @@ class _Reader:
         piece = ast.get_source_segment(self.text, node) or ""
         column = len(self.text.splitlines()[node.lineno - 1].encode()[: node.col_offset].decode()) + 1
         found = f"{piece!r:.80} stands at column {column} of {self.text!r:.200}"
-        return OptionError("target", needs, found, remedy)
+        last = column + max(len(piece.split("\n")[0]), 1) - 1
+        return OptionError("target", needs, found, remedy + pointed(self.text, node.lineno, column, last))
 
     def read(self, node: ast.expr, own: int | None, other: int | None) -> Node:
         """A line for every part; each is written once for a pair (x, y) of places."""
@@ -231,6 +234,14 @@ class _PooledReader(_Reader):
             return sign * self.builder.pool("largest", sign * value)
         self.counts |= name == "sum"
         return (float(self.n) if name == "sum" else 1.0) * self.builder.pool("mean", value)
+
+
+def pointed(text: str, line: int, first: int, last: int) -> str:
+    """The line of a formula in which something is wrong, and below it a mark under these columns."""
+    shown = text.splitlines()[line - 1] if text else ""
+    start = max(0, min(first - 1, len(shown)) - SHOWN // 2)
+    part, mark = shown[start : start + SHOWN], min(last, start + SHOWN) - first + 1
+    return f"\n  {part}\n  {' ' * (first - 1 - start)}{'^' * max(mark, 1)}"
 
 
 def _has_own_y(node: ast.AST) -> bool:
