@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onelayer import approximate, load
-from onelayer.errors import HypothesisError
+from onelayer import DataError, HypothesisError, approximate, load
 from onelayer.model import Model
 
 FORMULAS = [
@@ -121,3 +120,26 @@ def test_functions_of_pairs_that_take_too_many_products_are_refused_with_the_rea
         approximate("mean(abs(x - y))", n=6, tolerance=0.001, construction="formula")
     with pytest.raises(HypothesisError, match="a function of two numbers"):
         approximate("mean(max(x - y, x*y))", n=6, tolerance=0.1, construction="formula")
+
+
+def test_each_side_of_a_box_counts() -> None:
+    model = approximate("x[0]*mean(y[1])", n=4, d=2, low=[0, -1], high=[2, 0.5], tolerance=0.05)
+    assert model.error_bound <= 0.05
+    X = model.interface.box.draw(np.random.default_rng(0), 4000)
+    assert (X.min(axis=(0, 1)) == [0, -1]).all()
+    assert (X.max(axis=(0, 1)) == [2, 0.5]).all()
+    assert model.errors(X).max() <= model.error_bound
+    with pytest.raises(DataError, match=r"within \[-1, 0\.5\].*component 1 is 1"):
+        model.predict(np.ones((1, 4, 2)))
+    with pytest.raises(HypothesisError, match="the same low and high for all components"):
+        approximate("x[0]*x1[1]", n=1, d=2, low=[0, -1], high=[2, 0.5], tolerance=0.05)
+
+
+def test_a_relative_tolerance_is_a_share_of_the_range_of_every_output() -> None:
+    model = approximate("100*x**2, mean(y)", n=3, tolerance=0.02, relative=True)
+    assert 0.019 <= model.interface.tolerance <= 0.02  # of the second output, whose range is [0, 1]
+    model = approximate("100*x**2", n=3, tolerance=0.02, relative=True)
+    assert 1.9 <= model.interface.tolerance <= 2.0
+    assert model.error_bound <= model.interface.tolerance
+    with pytest.raises(HypothesisError, match="varies"):
+        approximate("0*x + 3", n=3, tolerance=0.02, relative=True)

@@ -199,7 +199,7 @@ class _Writer:
         p = self.phase
         read = [j for j in p.functions if p.level(p.source(j)) == at]
         needed = {j for k in p.numbers if p.level(k) > at for j in p.sum(k)[0]} - set(read)
-        passed = {j for j in needed if j in items} | {k for k in p.wanted if p.level(k) <= at}
+        passed = {j for j in needed if j in items} | {k for k in p.wanted if p.level(k) <= at and p.sum(k)[0]}
         sources = list(dict.fromkeys([p.source(j) for j in read] + sorted(passed)))
         units = sum(len(self.blocks[j].corners) for j in read) + len(passed)
         if at > 0 and (width + units + 1) * len(sources) < width * units:
