@@ -5,7 +5,7 @@
 The formulas were written before the compiler was finished. Four more, which are beyond one aggregation or have a
 pole, must be refused with a reason. ONELAYER_BENCH_ROWS names a file of JSON lines: rows that are in it are not
 measured again, and new ones are added, so that a run may be continued. ONELAYER_BENCH_TARGETS is a part of the text
-of the formulas that are looked at.
+of the formulas that are looked at, ONELAYER_BENCH_TOKENS lists numbers of tokens with commas between them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from onelayer.compile.making import repaired
 from onelayer.errors import OnelayerError
 from onelayer.network.forward import forward
 
-TOKENS, TOLERANCES = (2, 8, 64, 512), (0.05, 0.01, 0.001)
+TOKENS, TOLERANCES = (8, 2, 64, 512), (0.05, 0.01, 0.001)
 Row = dict[str, Any]
 #: (formula, width of a token, low, high)
 FORMULAS: tuple[tuple[str, int, float, float], ...] = (
@@ -88,6 +88,10 @@ def tried(text: str, d: int, low: float, high: float, n: int, tolerance: float) 
     return row | found | {"found": float(error), "parameters": made.built.transformer.n_parameters, "cpu": cpu}
 
 
+def tokens() -> list[int]:
+    return [int(n) for n in os.environ.get("ONELAYER_BENCH_TOKENS", ",".join(map(str, TOKENS))).split(",")]
+
+
 def sizes(rows: list[Row]) -> list[Row]:
     """A row for each formula: parameters and CPU seconds at 8 tokens, and how both grow."""
     found = []
@@ -100,7 +104,7 @@ def sizes(rows: list[Row]) -> list[Row]:
             line[f"parameters, {tolerance}"] = proved.get((8, tolerance), {}).get("parameters", "")
         line["CPU s, 0.01"] = proved.get((8, 0.01), {}).get("cpu", "")
         line["growth in 1/tolerance"] = power(proved, "parameters", [(8, 0.05), (8, 0.01), (8, 0.001)], 1)
-        line["growth in n"] = power(proved, "parameters", [(n, 0.01) for n in TOKENS], 0)
+        line["growth in n"] = power(proved, "parameters", [(n, 0.01) for n in tokens()], 0)
         found.append(line | {"refused": known[0] if known else ""})
     return found
 
@@ -116,9 +120,9 @@ def power(proved: dict[Any, Row], what: str, asked: list[tuple[int, float]], of:
 
 def run() -> dict[str, list[Row]]:
     part, kept, rows = os.environ.get("ONELAYER_BENCH_TARGETS", ""), continued.rows(), list[Row]()
-    for text, d, low, high in (*FORMULAS, *REFUSED):
-        for n in TOKENS if part in text else ():
-            for tolerance in TOLERANCES:
+    for n in tokens():
+        for text, d, low, high in (*FORMULAS, *REFUSED):
+            for tolerance in TOLERANCES if part in text else ():
                 key = {"formula": text, "n": n, "d": d, "tolerance": tolerance}
                 rows.append(kept.get(key) or kept.add(tried(text, d, low, high, n, tolerance)))
                 print(rows[-1], flush=True)

@@ -44,6 +44,12 @@ def approximate(
     construction: Annotated[
         ConstructionName, typer.Option(help="auto: the fewest parameters among those that reach the tolerance.")
     ] = "auto",
+    relative: Annotated[
+        bool, typer.Option("--relative", help="The tolerance is a share of the range of the target's values.")
+    ] = False,
+    allow_unproved: Annotated[
+        bool, typer.Option("--allow-unproved", help="Keep a model of which nothing is proved; exit code 1.")
+    ] = False,
     out_dir: Annotated[
         Path | None, typer.Option("--out", help="Folder for the model and its certificate.", show_default=False)
     ] = None,
@@ -67,6 +73,7 @@ def approximate(
     if plot is not None:
         check_picture(plot)
     box: dict[str, Any] = {"n": n, "d": d, "low": low, "high": high, "dtype": dtype, "seed": seed}
+    box |= {"relative": relative, "allow_unproved": allow_unproved}
     with progress() as step:
         begun = time.perf_counter()
         model = approximate_function(target, tolerance=tolerance, construction=construction, on_step=step, **box)
@@ -87,7 +94,7 @@ def approximate(
         where_it_is(model, out_dir)
     if plot is not None:
         err.print(f"picture written to {plot}", markup=False, highlight=False)
-    if not model.error_bound <= tolerance:
+    if not model.error_bound <= model.interface_as(Function, "approximate").tolerance:
         err.print("no bound within the tolerance was proved", highlight=False)
         raise typer.Exit(ExitCode.NO)
 
