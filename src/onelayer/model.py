@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from onelayer.gadgets.gadget import Words
 from onelayer.gadgets.names import Described, described, unit_names
 from onelayer.gadgets.stacks import Covered, Parts
 from onelayer.interfaces import Answers, Examples, Function, NextToken
+from onelayer.interfaces.answers import Outside
 from onelayer.interfaces.evaluator import Evaluation, Evaluator
 from onelayer.ledger import Ledger
 from onelayer.measure import pictures
@@ -33,8 +34,6 @@ from onelayer.problems.sequences import Sequences
 from onelayer_checker import Report, check
 
 Kind = TypeVar("Kind", bound=Answers)
-#: What a model of a function does with inputs of which its bound says nothing.
-Outside = Literal["refuse", "answer"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -98,12 +97,8 @@ class Model(Abilities, EqualByContent):
         """
         if isinstance(self.interface, Examples):
             return self.interface.predict(self.transformer, X, lengths, queries)
-        if outside not in get_args(Outside):
-            needs, found = f"outside among {get_args(Outside)}", f"outside={outside!r}"
-            raise OptionError("data", needs, found, "Choose one of them.")
         sequences = self.ask(X, lengths)
-        if outside == "refuse" and isinstance(self.interface, Function):
-            self.interface.check_inside(sequences)
+        self.interface.admit(sequences, outside)
         return self.form.decode(self.outputs(sequences, path), sequences.lengths)
 
     def algorithm(self, X: Any, y: Any = None, queries: Any = None) -> Any:

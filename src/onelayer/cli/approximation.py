@@ -87,6 +87,11 @@ def approximate(
             step("drawing")
             figure = function_pictures.figure_of(model, lambda: refinements(model, SECONDS, step))
             figure.savefig(plot, dpi=150)
+    told(model, out_dir, plot, seconds, as_json)
+
+
+def told(model: Model, out_dir: Path | None, plot: Path | None, seconds: float, as_json: bool) -> None:
+    """What was made and proved; the exit code says whether the tolerance was."""
     if as_json:
         print_json(described(model, out_dir, seconds))
     else:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
-from onelayer.errors import DataError
+from onelayer.errors import DataError, OptionError
 from onelayer.network import Transformer
 from onelayer.problems.answers import AnswerForm
 from onelayer.problems.sequences import Sequences, read_sequences
+
+#: What a model of a function does with inputs of which its bound says nothing.
+Outside = Literal["refuse", "answer"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +60,12 @@ class Answers:
                 "Shorten X, or memorise again with longer sequences.",
             )
         return sequences
+
+    def admit(self, sequences: Sequences, outside: Outside) -> None:  # noqa: ARG002
+        """Refuse sequences of which nothing is promised, unless they are to be answered all the same."""
+        if outside not in get_args(Outside):
+            needs, found = f"outside among {get_args(Outside)}", f"outside={outside!r}"
+            raise OptionError("data", needs, found, "Choose one of them.")
 
     def describe(self) -> str:
         """In a few words, for the model's repr."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onelayer.errors import DataError
-from onelayer.interfaces.answers import Answers
+from onelayer.interfaces.answers import Answers, Outside
 from onelayer.interfaces.plan import Plan
 from onelayer.ledger import Ledger
 from onelayer.problems.answers import AnswerForm
@@ -42,8 +42,14 @@ class Function(Answers):
     assumes: str = ""  # what the proof takes for granted of the target
     compared: tuple[Plan, ...] = ()  # what was planned before one of them was built
 
-    def check_inside(self, sequences: Sequences) -> None:
-        """Refuse sequences of which the bound says nothing: other lengths, or a token beyond the box."""
+    def admit(self, sequences: Sequences, outside: Outside) -> None:
+        """Refuse other lengths, and a token beyond the box: of these the bound says nothing."""
+        super().admit(sequences, outside)
+        if outside == "refuse":
+            self._check_lengths(sequences)
+            self._check_box(sequences)
+
+    def _check_lengths(self, sequences: Sequences) -> None:
         lengths = np.full(sequences.N, sequences.n) if sequences.lengths is None else sequences.lengths
         pooled, most = self.target.pooled, self.target.n
         shorter = self.construction == "formula" and pooled is not None and pooled.any_length
@@ -56,6 +62,8 @@ class Function(Answers):
                 "Approximate it for that many.",
             )
             raise DataError("approximate", needs, found, remedy)
+
+    def _check_box(self, sequences: Sequences) -> None:
         with np.errstate(over="ignore"):  # what overflows is beyond the box
             tokens = sequences.tokens.astype(self.box.dtype)
         beyond = (tokens < np.asarray(self.box.low)) | (tokens > np.asarray(self.box.high))
