@@ -34,6 +34,11 @@ def _opposite(target: Target) -> None:
     target["lines"][at] = ["add", *target["lines"][at][1:]]
 
 
+def _other_lines(target: Target, stage: list[int]) -> None:
+    """The same lines for other numbers; where there is one, that of an output."""
+    stage[:] = stage[::-1] if len(stage) > 1 else target["planned"]
+
+
 def _bias(name: str, by: float) -> Change:
     return weight(name, lambda a: a.__setitem__(len(a) // 2, a[len(a) // 2] + by))
 
@@ -67,7 +72,7 @@ def of_formula(base: Bundle) -> Iterator[Forgery]:
     )
     for i in range(last + 1):
         yield _refused(
-            f"stage {i}", "numbers stand for other lines", edited(lambda t, i=i: t["stages"][i].reverse())
+            f"stage {i}", "numbers stand for other lines", edited(lambda t, i=i: _other_lines(t, t["stages"][i]))
         )
         yield _refused(f"no stage {i}", "a layer has no lines", edited(lambda t, i=i: t["stages"].pop(i)))
     yield _refused("short stage", "a number has no line", edited(lambda t: t["stages"][last].pop()))
