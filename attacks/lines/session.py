@@ -20,7 +20,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 MEMORY = 6 << 30  # bytes of address space
 #: As in pyproject.toml, without the plugins: loading them would take longer than the tests.
-INI = "[pytest]\nfilterwarnings = error\nmarkers =\n  slow: minutes rather than seconds\n  seconds: more than a moment\n"
+INI = "[pytest]\nfilterwarnings = error\nmarkers =\n  slow: minutes\n  seconds: more than a moment\n"
 #: CPU seconds for a test that nobody measured, and for collecting all.
 ENOUGH, COLLECTED = 60.0, 5.0
 STARTS = {"os.fork", "os.forkpty", "os.posix_spawn", "subprocess.Popen"}
