@@ -179,7 +179,9 @@ MUTANTS = {
     ],
     "answers that cancel": [SIZE],
     "values that the checker rounds": [SIZE],
-    "a bad vertex of the last simplex": [("functions/hats.py", "break  # the other", "return worst  # the other")],
+    "a bad vertex of the last simplex": [
+        ("functions/simplices.py", "break  # the other", "return worst  # the other")
+    ],
     "a subnormal scale": [("functions/hats.py", "small * (2 + scale + largest)", "small * (2 + scale)")],
     "a channel that nobody reads": [("functions/hats.py", "if not 4 * n * (", "if False and not 4 * n * (")],
     "answers that overflow": [("functions/hats.py", " and 4 * size < A.big", "")],

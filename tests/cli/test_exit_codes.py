@@ -159,6 +159,9 @@ def test_every_command_has_json_and_prints_one_object(tmp_path, model) -> None:
     text = tmp_path / "text.txt"
     text.write_text("to be or not to be, that is the question")
     results = tmp_path / "results"
+    examples, queries = tmp_path / "examples.csv", tmp_path / "queries.csv"
+    examples.write_text("1,0,0.5\n0,1,-0.5\n")
+    queries.write_text("1,1\n")
     asked = {
         ("memorize",): (data, "--out", tmp_path / "m"),
         ("predict",): (model, data),
@@ -171,6 +174,9 @@ def test_every_command_has_json_and_prints_one_object(tmp_path, model) -> None:
         ("recite",): (tmp_path / "text", "--prompt", "to be", "--length", 5),
         ("approximate",): ("sort", "--n", 2, "--tolerance", 0.3),
         ("targets",): (),
+        ("learners",): (),
+        ("learner",): ("gd", "--d", 2),
+        ("learn",): ("gd", examples, "--query", queries),
         ("plan",): (data,),
         ("theorem",): (data,),
         ("demo",): (),
