@@ -25,6 +25,7 @@ from benchmarks import (
     formulas,
     house,
     identity,
+    learners,
     lines,
     memory,
     rates,
@@ -60,6 +61,7 @@ ALL = {
     "attained": attained.run,
     "rates": rates.run,
     "trained": trained.run,
+    "learners": learners.run,
     "lines": lines.run,
 }
 ONLY_IF_NAMED = {"lines"}

@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not run `__getattr_
     from onelayer.errors import DataError, FileError, HypothesisError, OnelayerError, OptionError  # noqa: F401
     from onelayer.export.onnx import to_onnx  # noqa: F401
     from onelayer.export.torch import to_torch  # noqa: F401
+    from onelayer.in_context import InContextRegressor  # noqa: F401
     from onelayer.measure.survival import cast  # noqa: F401
     from onelayer.model import Model, certify, load, save  # noqa: F401
     from onelayer.sklearn import OneLayerMemorizer  # noqa: F401
@@ -45,6 +46,7 @@ _NAMES = {
 _EXTRAS = {
     "onelayer.export.onnx": ("to_onnx", "onnx"),
     "onelayer.export.torch": ("to_torch", "torch"),
+    "onelayer.in_context": ("InContextRegressor", "sklearn"),
     "onelayer.sklearn": ("OneLayerMemorizer", "sklearn"),
 }
 #: Names of the first release: there is one kind of model now.

@@ -12,7 +12,8 @@ import numpy as np
 
 import onelayer_checker.core.separated
 import onelayer_checker.functions
-import onelayer_checker.looped.limits  # noqa: F401  (all three add their claims to the core's)
+import onelayer_checker.looped.limits
+import onelayer_checker.looped.risks  # noqa: F401  (all of them add claims to the core's)
 from onelayer_checker.core.budget import Beyond, limited
 from onelayer_checker.core.claims import KINDS, Claim, Verdict
 from onelayer_checker.core.files import Malformed, fields, read_folder, shown
@@ -70,9 +71,7 @@ class Report:
 
     result: str
     claims: tuple[Judged, ...] = ()
-    gate: str = (
-        ""  # which rule refused the folder or the machine; or "data" or "require": what was asked for is not so
-    )
+    gate: str = ""  # which rule refused the folder or machine; "data" or "require": what was asked for is not so
     why: str = ""
     notes: tuple[str, ...] = ()  # what the verdict is about, and what it lacks
     judge_with: Judge | LoopJudge | None = field(default=None, repr=False, compare=False)

@@ -28,9 +28,10 @@ NUMBERS = {
     "formula_error": {"bound"},
     "equals": set(),
     "within": {"bound", "x", "y", "eta", "a", "b", "late"},
+    "minimises": {"examples", "half", "weight", "noise", "value", "gap"},
 }
 TARGETS = {"sup_error": ASSUMED, "lp_error": ASSUMED, "sup_error_everywhere": ASSUMED, "formula_error": FORMULA}
-TARGETS |= {"equals": descent(), "within": descent()}
+TARGETS |= dict.fromkeys(("equals", "within", "minimises"), descent())
 ABOUT_FUNCTIONS = set(TARGETS)
 
 

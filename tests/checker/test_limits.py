@@ -111,3 +111,9 @@ def test_roots_and_powers_are_rounded_up() -> None:
             for _ in range(n):
                 e, before = t * (a * e - b * before), e
             assert abs(e) <= float(factor(Fraction(a), Fraction(b), n)) + 1e-12
+
+
+def test_errors_that_are_tiny_are_proved_too() -> None:
+    model = onelayer.learner("ridge", d=2, penalty=2.0, steps=5000)
+    assert 0 < model.error_bound < 1e-70
+    assert model.verify(require=["within", "equals"]).result == "VERIFIED"

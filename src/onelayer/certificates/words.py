@@ -40,6 +40,13 @@ def sentence(claim: Claim) -> str:
             f"minimiser of mean (y - <v, x>)^2/2 + {penalty:.6g} |v|^2/2, for all examples and queries with "
             f"components up to {n['x']:g} and answers up to {n['y']:g} in magnitude"
         )
+    if claim.type == "minimises":
+        return (
+            f"{where}, half the mean squared error over random tasks is at most {at_most(n['value'])}, and at most "
+            f"{at_most(n['gap'])} above that of every linear attention layer with any number of heads: "
+            f"{n['examples']:g} examples with components uniform on [-{n['half']:g}, {n['half']:g}], normal "
+            f"weights of variance {n['weight']:g}, noise of variance {n['noise']:g}"
+        )
     if claim.type == "equals":
         return (
             f"{where}, the answer at every query is that of the algorithm, for all examples and any number of them"

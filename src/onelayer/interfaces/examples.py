@@ -52,17 +52,18 @@ class Examples(Answers):
 
     def prompts(self, tasks: Tasks, dtype: Any) -> tuple[Array, Array]:
         """Tokens [B, n, width] of the start state, examples first, and the length of each prompt."""
-        a = self.algorithm
-        rows = [np.concatenate([a.tokens("example", t.X, t.Y), self._asking(t)]) for t in tasks.listed]
-        lengths = np.array([len(row) for row in rows])
-        tokens = np.zeros((len(rows), lengths.max(), rows[0].shape[1]), dtype)
-        for whole, row in zip(tokens, rows, strict=True):
-            whole[: len(row)] = row
+        a, listed = self.algorithm, tasks.listed
+        examples, queries = (
+            np.array([len(part) for part in parts]) for parts in zip(*map(_parts, listed), strict=True)
+        )
+        lengths, places = examples + queries, np.arange((examples + queries).max())
+        tokens = np.zeros((len(listed), len(places), len(a.example.outputs)), dtype)
+        X, Y = (np.concatenate(parts) for parts in zip(*((t.X, t.Y) for t in listed), strict=True))
+        tokens[places < examples[:, None]] = a.tokens("example", X, Y)
+        if a.query is not None:
+            asking = (places >= examples[:, None]) & (places < lengths[:, None])
+            tokens[asking] = a.tokens("query", np.concatenate([t.queries for t in listed]))
         return tokens, lengths
-
-    def _asking(self, task: Task) -> Array:
-        a = self.algorithm
-        return a.tokens("query", task.queries) if a.query is not None else np.empty((0, len(a.example.outputs)))
 
     def predict(self, transformer: Transformer, X: Any, y: Any = None, queries: Any = None) -> Any:
         """Answers at the queries; of a series, at each value from the first with all its lags, for the next one."""
@@ -74,10 +75,10 @@ class Examples(Answers):
         return tasks.shaped(self._asked(tasks, lengths, out, transformer))
 
     def _asked(self, tasks: Tasks, lengths: Array, out: Array, transformer: Transformer) -> list[Array]:
-        found = []
+        found, fine = [], bool(np.isfinite(out).all())
         for i, (task, n) in enumerate(zip(tasks.listed, lengths, strict=True)):
             rows = out[i, len(task.X) if self.algorithm.query is not None else 0 : n]
-            if not np.isfinite(rows).all():
+            if not fine and not np.isfinite(rows).all():
                 where = f"a value of task {i}" if tasks.many else "a value"
                 needs = f"inputs for which no value of the forward pass leaves the range of {transformer.dtype}"
                 raise DataError("data", needs, f"{where} does", "Rescale X and y, or take fewer steps.")
@@ -135,6 +136,10 @@ class Examples(Answers):
         plain: dict[str, Any] = {name: entry[name] for name in ("learner", "words", "reads", "labels", "lags")}
         common = cls.common(entry, form, vocabulary)
         return cls(**common, **numbers, **plain, algorithm=Algorithm.from_json(entry["algorithm"]))
+
+
+def _parts(task: Task) -> tuple[Array, Array]:
+    return task.X, task.queries
 
 
 NUMBERS = ("low", "high", "largest", "error_bound")

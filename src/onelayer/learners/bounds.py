@@ -16,16 +16,17 @@ from onelayer.learners.built import Limit, Setting
 
 #: Loops beyond which a tolerance is refused.
 MOST = 1 << 17
+#: Errors are not followed below it; the checker rounds up at 2^-512.
+SMALLEST = 2.0**-256
 #: What rounding to floats may cost a bound.
 SLACK = 1 + 2.0**-20
 
 
 def factor(limit: Limit, steps: int) -> float:
     """By how much the error of the state is smaller after so many steps."""
-    if limit.b == 0:
-        return float(limit.a**steps)
     r = sqrt(limit.b)
-    return float(r**steps * (steps + 1 + r * steps))
+    left = limit.a**steps if limit.b == 0 else r**steps * (steps + 1 + r * steps)
+    return max(float(left), SMALLEST)
 
 
 def safe_step(setting: Setting, penalty: float = 0.0) -> float:

@@ -59,6 +59,18 @@ class Limit:
 
 
 @dataclass(frozen=True)
+class Risk:
+    """Over which tasks a layer is best, as the claim `minimises` names it, and by how little it is not."""
+
+    examples: int
+    half: float  # components of x are uniform on [-half, half]
+    weight: float  # variance of the components of w, which are normal
+    noise: float  # variance of what is added to y
+    value: float
+    gap: float
+
+
+@dataclass(frozen=True)
 class Built:
     """A learner before anything is proved of it."""
 
@@ -68,6 +80,7 @@ class Built:
     says: str  # which algorithm it is, in a few words
     reads: Reads = "examples"
     limit: Limit | None = None
+    risk: Risk | None = None
     labels: bool = False  # y must be 0 or 1
     lags: int = 1  # of a series: so many values before the one that is asked for
     affine: bool = False

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from onelayer.learners.built import Built, Setting, layer, step_size, steps_of, unit
+from onelayer.errors import HypothesisError
+from onelayer.learners.built import Built, Risk, Setting, layer, step_size, steps_of, unit
 from onelayer.ledger import Constant
 from onelayer.network import Transformer
 from onelayer.problems.algorithms import Algorithm
@@ -26,8 +27,11 @@ from onelayer.statements import CATALOGUE
 STATEMENT = CATALOGUE["gradient_step"]
 
 
-def build(setting: Setting, eta: float | None = None) -> Built:
-    """w <- w + eta mean_i (y_i - <w, x_i>) x_i, from w = 0."""
+def build(setting: Setting, eta: float | None = None, optimal: int | None = None, noise: float = 0.0) -> Built:
+    """w <- w + eta mean_i (y_i - <w, x_i>) x_i, from w = 0; with ``optimal`` one step, of the size that is best for
+    so many examples, uniform in the box, of normal w, with noise of this variance."""
+    if optimal is not None:
+        return _optimal(setting, eta, optimal, noise)
     steps = steps_of(setting, "gradient_step")
     eta = step_size(setting, "gradient_step", eta, 2 / setting.norm_squared, "2/B^2")
     constants = (
@@ -37,6 +41,31 @@ def build(setting: Setting, eta: float | None = None) -> Built:
     net = network(setting, np.eye(setting.d), eta, steps)
     words = f"{steps} step{'s' if steps > 1 else ''} of gradient descent"
     return Built(net, algorithm(setting, None, eta, steps), constants, words)
+
+
+def _optimal(setting: Setting, eta: float | None, N: int, noise: float) -> Built:
+    """The global minimum over all linear attention layers, but for the rounding of eta."""
+    d, r = setting.d, setting.high
+    alone = eta is None and setting.steps in (None, 1) and setting.tolerance is None and setting.outputs == 1
+    if not alone or setting.low != -r or isinstance(N, bool) or not isinstance(N, int) or N < 1 or not noise >= 0:
+        needs = "one step of one output in a box [-r, r], a whole number of examples, and noise of at least 0"
+        found = (
+            f"eta={eta}, steps={setting.steps}, outputs={setting.outputs}, optimal={N!r:.20}, noise={noise!r:.20}"
+        )
+        raise HypothesisError("gradient_step", needs, found, "Leave eta and steps out, and give low=-high.")
+    second, fourth = r * r / 3, r**4 / 5
+    mean_square = fourth + (d - 1) * second**2 + noise * second + (N - 1) * second**2
+    best = setting.round(N * second / mean_square)
+    value = d * second / 2 * (1 - N * second**2 / mean_square)
+    slack = 4 * np.finfo(setting.dtype).eps
+    constants = (
+        Constant("eta", best, "the step size that is best for these tasks"),
+        Constant("risk", value, "half the mean squared error, the least of all linear attention layers"),
+        Constant("steps", 1, "loops of the block"),
+    )
+    risk = Risk(N, r, 1.0, float(noise), value * (1 + 1e-9), float(value * slack**2 * 1e3))
+    net, words = network(setting, np.eye(d), best, 1), f"the best step of gradient descent for {N} examples"
+    return Built(net, algorithm(setting, None, best, 1), constants, words, risk=risk)
 
 
 def network(setting: Setting, A: Array, eta: float, steps: int) -> Transformer:

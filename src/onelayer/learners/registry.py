@@ -43,7 +43,7 @@ def _entry(module: ModuleType, attention: str, proves: str = "equals") -> Entry:
 
 
 LEARNERS = {
-    "gd": _entry(gradient_step, "linear"),
+    "gd": _entry(gradient_step, "linear", "equals, minimises"),
     "preconditioned": _entry(preconditioned, "linear"),
     "whitening": _entry(whitening, "linear"),
     "nesterov": _entry(nesterov, "linear", "equals, within"),

@@ -55,6 +55,9 @@ def read_tasks(X: Any, y: Any, queries: Any, d: int, q: int, labels: bool = Fals
         raise _bad("as many tasks in X as in y and queries", found, "Give the same number of each.")
     plain = all(a.ndim == 1 for a in answers)
     listed = []
+    fine = all(
+        np.isfinite(np.concatenate([part.ravel() for part in parts])).all() for parts in (tables, answers, asked)
+    )
     for t, (x, a, b) in enumerate(zip(tables, answers, asked, strict=True)):
         where = f"task {t}, " if many else ""
         x, b = _wide(x, d, f"{where}X"), _wide(b, d, f"{where}queries")
@@ -64,7 +67,7 @@ def read_tasks(X: Any, y: Any, queries: Any, d: int, q: int, labels: bool = Fals
             raise _bad(needs, f"{where}y has shape {a.shape}", "Give one answer for each example.")
         if len(b) == 0:
             raise _bad("at least one query", f"{where}there is none", "Ask for something.")
-        for name, values in (("example", x), ("answer", a), ("query", b)):
+        for name, values in () if fine else (("example", x), ("answer", a), ("query", b)):
             _finite(values, f"{where}{name}")
         if labels and not np.isin(a, (0, 1)).all():
             i = int(np.argmax(~np.isin(a, (0, 1)).all(axis=1)))
