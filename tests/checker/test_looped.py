@@ -269,6 +269,23 @@ def test_a_program_that_grows_without_end_is_undecided() -> None:
     assert judged(weights(), descent(answer=program(wide, len(wide) - 1))).result == "UNKNOWN"
 
 
+def test_a_witness_may_be_beyond_the_largest_float() -> None:
+    said, why = outcome(judged(weights(2.0**900), descent()))
+    assert said == "refuted"
+    assert "the network gives 2^" in why or "the network gives -2^" in why
+
+
+def test_large_weights_are_counted_before_they_become_fractions() -> None:
+    many = {
+        name: np.ones((1, 300, 300))
+        for name in ("attention.W_Q", "attention.W_K", "attention.W_V", "attention.W_O")
+    }
+    many |= {"readout.0.weight": np.ones((300, 1)), "readout.0.bias": np.zeros(1)}
+    report = judged(many, descent(), budget=1e7)
+    assert report.result == "UNKNOWN"
+    assert "weights as fractions" in report.why
+
+
 def test_required_claims_are_met_by_name() -> None:
     assert judged(weights(), descent(), require=["equals"]).result == "VERIFIED"
     assert judged(weights(), descent(), require=["memorizes"]).result == "UNKNOWN"

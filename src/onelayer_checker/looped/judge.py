@@ -41,7 +41,7 @@ class LoopJudge:
         first = self.judge(claim)
         if not both:
             return "numpy", first
-        if structure(self.network, claim.target):
+        if claim.type != "equals" or structure(self.network, claim.target):
             return "numpy", replace(first, why=f"{first.why} (the lattice judges identities only)")
         second, how = lattice.decide(self.network, claim.target)
         if second is None:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from onelayer_checker.core.balls import Array
+from onelayer_checker.core.budget import spend
 from onelayer_checker.core.files import Malformed, fields, shown
 from onelayer_checker.looped.polynomials import relu
 
@@ -196,6 +197,8 @@ def _stack(rest: dict[str, Array], name: str, width: int) -> tuple[Affine, ...]:
 
 
 def affine(weight: Array, bias: Array) -> Affine:
+    count = float(np.count_nonzero(weight)) + weight.shape[1]
+    spend("weights as fractions", 2e3 * count, kept=300 * count)
     columns = tuple(
         tuple((int(i), Fraction(float(column[i]))) for i in np.flatnonzero(column)) for column in weight.T
     )

@@ -40,8 +40,8 @@ def tells_apart(network: Network, a: Algorithm, prompts: Iterable[Prompt]) -> st
         for i, (p, q) in enumerate(zip(found, wanted, strict=True)):
             if p != q:
                 at = f", component {i}" if len(found) > 1 else ""
-                values = f"the network gives {float(p)!r}, the algorithm {float(q)!r}"
-                return f"{prompt}{at}: {values}, apart by {float(p - q):.6g}"
+                values = f"the network gives {_real(p)}, the algorithm {_real(q)}"
+                return f"{prompt}{at}: {values}, apart by {_real(p - q)}"
     return ""
 
 
@@ -162,6 +162,14 @@ def prompts(a: Algorithm, point: dict[tuple[str, int], int]) -> Iterator[Prompt]
             xs = [tuple((3 * i + 5 * c + 7 * turn + i * c) % 5 - 2 for c in range(a.x)) for i in range(count + 1)]
             ys = [tuple((2 * i + 3 * c + turn) % 4 - 1 for c in range(a.y)) for i in range(count)]
             yield Prompt(tuple(zip(xs, ys, strict=False)), ask(xs[-1]))
+
+
+def _real(value: Fraction) -> str:
+    """A fraction for people; it may be beyond the largest float."""
+    try:
+        return repr(float(value))
+    except OverflowError:
+        return f"{'-' if value < 0 else ''}2^{abs(value.numerator).bit_length() - value.denominator.bit_length()}"
 
 
 def _shown(numbers: Sequence[int]) -> str:
