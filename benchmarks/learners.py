@@ -18,9 +18,11 @@ from sklearn.model_selection import train_test_split
 import onelayer
 from onelayer.learners.registry import LEARNERS
 from onelayer.network.blocks import evaluate
+from onelayer.network.forward import run_stack
 
 #: As a share of the largest penalty at which some weight is not 0; and loops, enough for all of them to settle.
-PENALTY, STEPS = 0.2, 6_000
+PENALTY, STEPS = 0.2, {"ridge": 6_000, "lasso": 6_000, "logistic": 400}
+FORMS: dict[str, dict[str, Any]] = {"ridge": {}, "lasso": {"form": "compact"}, "logistic": {"knots": 17}}
 
 
 def data(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -37,9 +39,9 @@ def data(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
 def compared(name: str, kind: str) -> dict[str, Any]:
     X, queries, y, _ = data(name)
     high = float(np.sqrt(np.linalg.eigvalsh(X.T @ X / len(X))[-1] / X.shape[1]))
-    given: dict[str, Any] = {"d": X.shape[1], "low": -high, "high": high, "steps": STEPS}
+    given: dict[str, Any] = {"d": X.shape[1], "low": -high, "high": high, "steps": STEPS[kind]}
     given |= {"penalty": PENALTY * float(np.abs(X.T @ y / len(X)).max())}
-    given |= {"form": "compact"} if kind == "lasso" else {}
+    given |= FORMS[kind]
     begun = time.process_time()
     model = onelayer.learner(kind, certify=False, **given)
     built = time.process_time() - begun
@@ -48,7 +50,7 @@ def compared(name: str, kind: str) -> dict[str, Any]:
     verified = (time.process_time() - begun) / 2
     exact = model.ledger.number("penalty")
     begun = time.process_time()
-    answers = model.predict(X, y, queries)
+    answers, w = answered(model, X, y, queries)
     asked = time.process_time() - begun
     row: dict[str, Any] = {"data": name, "learner": kind, "examples": len(X), "d": X.shape[1], "penalty": exact}
     if kind == "ridge":
@@ -56,29 +58,29 @@ def compared(name: str, kind: str) -> dict[str, Any]:
     elif kind == "lasso":
         sk = Lasso(alpha=exact, fit_intercept=False, tol=1e-14, max_iter=10**6).fit(X, y)
         wanted = sk.predict(queries)
-        w = weights(model, X, y, queries)
         row |= {"zeros": int((w == 0).sum()), "zeros_sklearn": int((sk.coef_ == 0).sum())}
         row |= {"same_zeros": bool(((w == 0) == (sk.coef_ == 0)).all())}
     else:
         C = 1 / (len(X) * exact)
         sk = LogisticRegression(C=C, fit_intercept=False, tol=1e-12, max_iter=10**5).fit(X, y)
         wanted = sk.predict_proba(queries)[:, 1]
-        w = weights(model, X, y, queries)
         row |= {"weights_apart": float(np.linalg.norm(w - sk.coef_[0]))}
         row |= {"weights_bound": model.ledger.number("weight_error")}
-    row |= {"loops": STEPS, "apart": float(np.abs(answers - wanted).max()), "verdict": result}
+    row |= {"loops": STEPS[kind], "apart": float(np.abs(answers - wanted).max()), "verdict": result}
     return row | {"build_cpu": built, "verify_cpu": verified, "predict_cpu": asked}
 
 
-def weights(model: onelayer.Model, X: np.ndarray, y: np.ndarray, queries: np.ndarray) -> np.ndarray:
-    """w after the last loop, as a token carries it; few loops are kept at a time."""
-    interface = model.interface
+def answered(
+    model: onelayer.Model, X: np.ndarray, y: np.ndarray, queries: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Answers, and w after the last loop, where a token carries it."""
+    if not model.transformer.further:
+        return model.predict(X, y, queries), np.empty(0)
+    interface, d = model.interface, X.shape[1]
     tokens, _ = interface.prompts(interface.tasks(X, y, queries), model.transformer.dtype)
     last = replace(model.transformer.further[-1], readout=())
-    carried = replace(model.transformer, further=(last,))
-    out = evaluate(carried, tokens)
-    d = X.shape[1]
-    return np.asarray(out[0, -1, d + 1 : 2 * d + 1])
+    stream = evaluate(replace(model.transformer, further=(last,)), tokens)[0, len(X) :]
+    return run_stack(model.transformer.last_readout, stream.copy())[:, 0], stream[-1, d + 1 : 2 * d + 1]
 
 
 def run() -> dict[str, list[dict[str, Any]]]:
