@@ -1,7 +1,8 @@
 """Learners on data that comes with scikit-learn, beside scikit-learn's own: how far apart, and how long it takes.
 
 Inputs are standardised and divided by their largest magnitude, split before anything is looked at; no intercept.
-The step size is that of the data, 1/lambda_max, not that of a box: no bound for all examples is asked for.
+The step size is that of the data, 1/lambda_max, not that of a box: no bound for all examples is asked for. That of
+logistic regression holds with sqrt(lambda_max) instead of B, since |mean a x| <= sqrt(lambda_max) sup|a|.
 """
 
 from __future__ import annotations
