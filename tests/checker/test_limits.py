@@ -113,6 +113,17 @@ def test_roots_and_powers_are_rounded_up() -> None:
             assert abs(e) <= float(factor(Fraction(a), Fraction(b), n)) + 1e-12
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("form", ["compact", "published"])
+@pytest.mark.parametrize("d", [1, 2, 5, 7])
+def test_every_penalty_has_its_bound(d: int, form: str, dtype: str) -> None:
+    """Whatever eta and the penalty are, what shrinks is exact, and the claim is proved."""
+    for penalty in (0.01, 0.1, 0.37, 3.0):
+        model = onelayer.learner("ridge", d=d, penalty=penalty, form=form, dtype=dtype, steps=30)
+        assert np.isfinite(model.error_bound), penalty
+        assert abs(model.ledger.number("penalty") / penalty - 1) < 1e-2
+
+
 def test_errors_that_are_tiny_are_proved_too() -> None:
     model = onelayer.learner("ridge", d=2, penalty=2.0, steps=5000)
     assert 0 < model.error_bound < 1e-70

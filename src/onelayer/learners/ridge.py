@@ -20,7 +20,7 @@ from onelayer.errors import HypothesisError, OptionError
 from onelayer.learners import carried, shrunken
 from onelayer.learners.bounds import safe_step, steps_for
 from onelayer.learners.built import Built, Limit, Setting, positive, step_size
-from onelayer.learners.shrunken import Shrinking
+from onelayer.learners.shrunken import GRID, Shrinking
 from onelayer.ledger import Constant
 from onelayer.problems.scripts import dot
 from onelayer.statements import CATALOGUE
@@ -75,7 +75,8 @@ def _published(setting: Setting, penalty: float, eta: float | None) -> Built:
     eta = (
         safe_step(setting, penalty) if eta is None else step_size(setting, "ridge", eta, most, "2/(B^2 + penalty)")
     )
-    shrink = setting.round(eta * penalty)
+    scale = 2.0 ** GRID[setting.dtype]  # a multiple of a power of two: 1 - shrink is exact
+    shrink = max(1.0, round(eta * penalty * scale)) / scale if penalty else 0.0
     limit = Limit(eta, 1 - shrink, 0.0, late=True) if shrink else None
     steps = steps_for(setting, limit)
     at = carried.Layout(setting.d)
