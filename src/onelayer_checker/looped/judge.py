@@ -92,8 +92,8 @@ def _fails(network: Network, a: Algorithm) -> tuple[str, dict[tuple[str, int], i
     for name, token, flag in starts(network, a, v):
         if any(isinstance(u, Poly) and not u.is_polynomial for u in token):
             return f"start: the {name} is no polynomial of x and y", NONE, 0
-        known = flag.constant() if isinstance(flag, Poly) else flag
-        if network.loop.context is not None and (known is None or (known != 0) != (name == "example")):
+        fixed = not isinstance(flag, Poly) or set(flag.terms) <= {()}
+        if network.loop.context is not None and (not fixed or is_zero(flag) == (name == "example")):
             return f"start: the flag of the {name} must be a number, 0 on queries only", NONE, 0
     count = 0
     for rule, parts in identities(network, a, v):

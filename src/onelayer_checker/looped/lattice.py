@@ -65,9 +65,9 @@ def decide(network: Network, a: Algorithm) -> tuple[bool | None, str]:
         shapes = [(rule, _shape(parts)) for rule, parts in identities(network, a, Values(**letters))]
     except NoPolynomial:
         return None, "the lattice judges polynomials only"
-    count = sum(comb(len(names) + degree, degree) for _, (degree, names) in shapes)
+    count = sum(_count(degree, len(names)) for _, (degree, names) in shapes)
     if count > MOST_POINTS:
-        return None, f"the lattice has {count:,} points, more than {MOST_POINTS:,}"
+        return None, f"the lattice has more than {MOST_POINTS:,} points"
     for at, (rule, (degree, names)) in enumerate(shapes):
         for point in points(sorted(names), degree):
             spend("points of a lattice", 2e4 * network.loop.width * len(network.loop.heads))
@@ -75,6 +75,11 @@ def decide(network: Network, a: Algorithm) -> tuple[bool | None, str]:
             if any(_nth(identities(network, a, Values(**values)), at)):
                 return False, f"the identity {rule!r} fails at {point}"
     return True, f"{count:,} points of a lattice"
+
+
+def _count(degree: int, names: int) -> int:
+    """Points of a lattice; what is far more than all of them is not computed."""
+    return comb(names + degree, degree) if names + degree < MOST_POINTS else MOST_POINTS + 1
 
 
 def _shape(parts: list[Any]) -> tuple[int, frozenset[Name]]:

@@ -25,7 +25,7 @@ from onelayer_checker.core.claims import KINDS, Claim, Kind, Verdict
 from onelayer_checker.looped.algorithms import Algorithm, read_algorithm
 from onelayer_checker.looped.judge import OWN, equals
 from onelayer_checker.looped.network import total
-from onelayer_checker.looped.polynomials import Ring, is_zero
+from onelayer_checker.looped.polynomials import Ring, is_zero, nearest
 
 NUMBERS = frozenset({"bound", "x", "y", "eta", "a", "b", "late"})
 #: Numbers are rounded up to multiples of 2^-BITS.
@@ -45,10 +45,10 @@ def within(found: object, claim: Claim) -> Verdict:
     penalty = (1 - keep) / (n["eta"] if n["late"] else keep * n["eta"])
     error = factor(n["a"], n["b"], a.steps)
     squared = error**2 * n["y"] ** 2 * a.x * n["x"] ** 2 / (4 * penalty)
-    words = f"{a.steps} steps leave {float(error):.3g} of the first error, penalty {float(penalty):.6g}"
+    words = f"{a.steps} steps leave {nearest(error):.3g} of the first error, penalty {nearest(penalty):.6g}"
     if squared <= n["bound"] ** 2:
         return Verdict("proved", words, claim.numbers["bound"])
-    return Verdict("undecided", f"{words}: within {float(root(squared)):.6g}", np.inf)
+    return Verdict("undecided", f"{words}: within {nearest(root(squared)):.6g}", np.inf)
 
 
 def unlike(a: Algorithm, eta: Fraction, first: Fraction, second: Fraction, late: bool) -> str:
@@ -88,7 +88,7 @@ def unfit(a: Algorithm, n: dict[str, Fraction]) -> str:
     if not (0 < keep < 1 and n["eta"] > 0 and n["b"] <= 1):
         return "there is no penalty, or nothing is left of the state"
     if reach > (n["a"] if n["late"] else 1):
-        return f"eta B^2 = {float(reach):.6g} is too large"
+        return f"eta B^2 = {nearest(reach):.6g} is too large"
     return "" if n["b"] == 0 or n["a"] ** 2 <= 4 * n["b"] else "the momentum is too small: a^2 > 4 b"
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from onelayer_checker.core.balls import Array
 from onelayer_checker.core.budget import spend
 from onelayer_checker.core.files import Malformed, fields, shown
-from onelayer_checker.looped.polynomials import relu
+from onelayer_checker.looped.polynomials import relu, times
 
 Column = tuple[tuple[int, Fraction], ...]  # the weights of an output that are not 0
 Numbers = list[Any]
@@ -46,7 +46,7 @@ class Head:
     ridge: Fraction | None
 
     def score(self, asking: Sequence[Any], key: Sequence[Any]) -> Any:
-        return total(a * b for a, b in zip(self.query(asking), self.key(key), strict=True))
+        return total(times(a, b) for a, b in zip(self.query(asking), self.key(key), strict=True))
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Layer:
         for head in self.heads:
             score = head.score(asking, key)
             score = relu(score) if self.kind == "relu" else score
-            written = head.out([score * v for v in head.value(key)])
+            written = head.out([times(score, v) for v in head.value(key)])
             update = [a + b for a, b in zip(update, written, strict=True)]
         return update
 
@@ -111,7 +111,7 @@ def total(numbers: Iterable[Any]) -> Any:
 
 
 def dot(column: Column, h: Sequence[Any], bias: Fraction) -> Any:
-    return total((bias, *(h[i] * weight for i, weight in column)))
+    return total((bias, *(times(h[i], weight) for i, weight in column)))
 
 
 def stack(layers: Sequence[Affine], h: Sequence[Any]) -> Numbers:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from math import gcd
+from math import gcd, inf
 from typing import Any
 
 from onelayer_checker.core.budget import Beyond, spend
@@ -67,9 +67,10 @@ class Poly:
 
     def __add__(self, other: Poly | Scalar) -> Poly:
         other = self._same(other)
-        spend("sums of polynomials", 200.0 * (len(self.terms) + len(other.terms)))
         low, high = (self, other) if self.e <= other.e else (other, self)
-        terms, shift = dict(high.terms), high.e - low.e
+        shift = high.e - low.e
+        spend("sums of polynomials", 200.0 * (len(self.terms) + len(other.terms)) + 2.0 * shift * len(low.terms))
+        terms = dict(high.terms)
         for k, c in low.terms.items():
             terms[k] = terms.get(k, 0) + (c << shift)
         return Poly(self.ring, terms, high.e)
@@ -109,10 +110,6 @@ class Poly:
         """Whether no letter is an absolute value."""
         return all(self.ring.names[letter] is not None for letter in self.letters())
 
-    def constant(self) -> Fraction | None:
-        """Its value if it has no letter."""
-        return Fraction(self.terms.get((), 0), 1) / (1 << self.e) if set(self.terms) <= {()} else None
-
     def at(self, letter: int, value: int) -> Poly:
         """With a whole number for a variable, which occurs in no absolute value."""
         terms: dict[Monomial, int] = {}
@@ -124,6 +121,27 @@ class Poly:
 
 def is_zero(u: Poly | Scalar) -> bool:
     return not u.terms if isinstance(u, Poly) else u == 0
+
+
+def times(a: Any, b: Any) -> Any:
+    """The product. That of numbers is charged by their digits: a few squares make them longer than any memory."""
+    charge(a, b)
+    return a * b
+
+
+def charge(*numbers: Any) -> None:
+    """What an operation on numbers takes; polynomials charge for their own."""
+    listed = [u for u in numbers if isinstance(u, int | Fraction)]
+    bits = sum(u.numerator.bit_length() + u.denominator.bit_length() for u in listed)
+    spend("operations on numbers", 500.0 + 10.0 * bits + bits * bits / 100)
+
+
+def nearest(u: Fraction) -> float:
+    """A number in words only: beyond the floats it is infinite."""
+    try:
+        return float(u)
+    except OverflowError:
+        return inf if u > 0 else -inf
 
 
 def relu(u: Any) -> Any:

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from onelayer_checker.core.budget import spend
 from onelayer_checker.core.files import Malformed, fields, real, shown
+from onelayer_checker.looped.polynomials import Poly, charge
 
 ARGUMENTS = {"add": 2, "sub": 2, "mul": 2, "max": 2, "min": 2, "neg": 1, "abs": 1}
 MOST_LINES = 20_000
@@ -32,10 +34,13 @@ class Program:
                 values.append(_operate(word, *(values[i] for i in arguments)))
             else:
                 values.append(groups[word][arguments[0]])
+            if isinstance(values[-1], Poly):
+                spend("lines of a program", kept=60.0 * len(values[-1].terms))
         return [values[i] for i in self.outputs]
 
 
 def _operate(word: str, a: Any, b: Any = None) -> Any:
+    charge(a, b)
     if word == "add":
         return a + b
     if word == "sub":

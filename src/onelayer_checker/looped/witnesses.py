@@ -10,6 +10,7 @@ from typing import Any
 from onelayer_checker.core.budget import spend
 from onelayer_checker.looped.algorithms import Algorithm
 from onelayer_checker.looped.network import Layer, Network, Numbers, total
+from onelayer_checker.looped.polynomials import times
 
 #: Digits, in bits, up to which numbers are followed.
 MOST_BITS = 1 << 14
@@ -119,15 +120,15 @@ def _solve(K: list[Numbers], V: list[Numbers], ridge: Fraction) -> list[Numbers]
     """(K^T K + ridge I)^-1 K^T V by elimination; the matrix is positive definite, so no pivot is 0."""
     s, v = len(K[0]), len(V[0])
     rows = [
-        [total(k[i] * k[j] for k in K) + (ridge if i == j else 0) for j in range(s)]
-        + [total(k[i] * u[c] for k, u in zip(K, V, strict=True)) for c in range(v)]
+        [total(times(k[i], k[j]) for k in K) + (ridge if i == j else 0) for j in range(s)]
+        + [total(times(k[i], u[c]) for k, u in zip(K, V, strict=True)) for c in range(v)]
         for i in range(s)
     ]
     for i in range(s):
-        rows[i] = [u / rows[i][i] for u in rows[i]]
+        rows[i] = [times(u, 1 / rows[i][i]) for u in rows[i]]
         for j in range(s):
             if j != i and rows[j][i] != 0:
-                rows[j] = [p - rows[j][i] * q for p, q in zip(rows[j], rows[i], strict=True)]
+                rows[j] = [p - times(rows[j][i], q) for p, q in zip(rows[j], rows[i], strict=True)]
     return [row[s:] for row in rows]
 
 
