@@ -88,3 +88,48 @@ def test_the_degree_of_what_cancels_is_not_counted_out(engine: str) -> None:
     report = judged(weights(), descent(answer=program(lines, 8008)), engine=engine)
     assert report.result == "VERIFIED", report.why
     assert report.claims[0].engine == "numpy"
+
+
+# Verdicts about something else
+
+
+def mesa(sign: float) -> dict[str, np.ndarray]:
+    """Keys of one number, values of two: tokens [x, y0, y1, p0, p1, flag], the answer is written to p."""
+    unit = np.eye(6)
+    return {
+        "attention.W_Q": sign * unit[None, :, :1],
+        "attention.W_K": sign * unit[None, :, :1],
+        "attention.W_V": unit[None, :, 1:3].copy(),
+        "attention.W_O": unit[None, 3:5].copy(),
+        "attention.ridge": np.ones(1),
+        "readout.0.weight": unit[:, 3:5].copy(),
+        "readout.0.bias": np.zeros(2),
+    }
+
+
+def solving() -> dict[str, object]:
+    zero, one = f"const {(0.0).hex()}", f"const {(1.0).hex()}"
+    return {
+        "x": 1,
+        "y": 2,
+        "m": 2,
+        "steps": 1,
+        "start": [(0.0).hex()] * 2,
+        "gather": "solve",
+        "ridge": [(1.0).hex()],
+        "logit": None,
+        "term": program(["x 0", "y 0", "y 1"], 0, 1, 2),
+        "step": program(["m 0", "m 1"], 0, 1),
+        "answer": program(["s 0", "s 1", "x 0", "mul 0 2", "mul 1 2"], 3, 4),
+        "example": program(["s 0", "s 1", "x 0", "mul 0 2", "mul 1 2", "y 0", "y 1", one], 2, 5, 6, 3, 4, 7),
+        "query": program(["s 0", "s 1", "x 0", "mul 0 2", "mul 1 2", zero], 2, 5, 5, 3, 4, 5),
+    }
+
+
+@pytest.mark.parametrize(("sign", "said"), [(1.0, "proved"), (-1.0, "undecided")])
+def test_the_same_function_by_other_keys_is_not_refuted(sign: float, said: str) -> None:
+    """Keys and queries of the other sign: the identities fail, the answers are equal. Three numbers are a key and
+    two values, or two keys and a value; a prompt that is run with the wrong ones would tell them apart."""
+    layer = LAYER | {"attention": "mesa", "mean": False, "repeat": 1, "context": 5}
+    found, why = outcome(judged(mesa(sign), solving(), [layer]))
+    assert found == said, why

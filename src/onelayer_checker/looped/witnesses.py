@@ -55,7 +55,7 @@ def answers(network: Network, a: Algorithm, prompt: Prompt) -> tuple[Numbers, Nu
     out = network.answer(_run(network.loop, tokens)[-1])
     s: Numbers = list(a.start)
     for _ in range(a.steps):
-        m = _gather(a, [a.term.run({"s": s, "x": x, "y": y}) for x, y in pairs])
+        m = _gather(a, network.loop, [a.term.run({"s": s, "x": x, "y": y}) for x, y in pairs])
         s = _short(a.step.run({"s": s, "m": m}))
     return out, a.answer.run({"s": s, "x": last[0], "y": last[1]})
 
@@ -88,25 +88,20 @@ def _update(loop: Layer, h: list[Numbers], k: int, keys: list[int]) -> Numbers:
     return token
 
 
-def _gather(a: Algorithm, terms: list[Numbers]) -> Numbers:
+def _gather(a: Algorithm, loop: Layer, terms: list[Numbers]) -> Numbers:
     if a.gather in ("mean", "sum"):
         share = Fraction(1, len(terms)) if a.gather == "mean" else 1
         return [share * total(column) for column in zip(*terms, strict=True)]
     if a.gather == "softmax":
         return _one(terms)
-    heads, size = len(a.ridge), len(terms[0]) // len(a.ridge)
-    rows = _rows(size, a.m // heads)
+    size = len(terms[0]) // len(a.ridge)
+    rows = len(loop.heads[0].key.bias)  # terms do not say where keys end, and values begin
     found: Numbers = []
     for i, ridge in enumerate(a.ridge):
         part = [term[i * size : (i + 1) * size] for term in terms]
         solution = _solve([p[:rows] for p in part], [p[rows:] for p in part], ridge)
         found += [u for row in solution for u in row]
     return found
-
-
-def _rows(size: int, product: int) -> int:
-    """Keys of so many numbers, where keys and values have ``size`` and a solution ``product`` of them."""
-    return next(rows for rows in range(size - 1, 0, -1) if rows * (size - rows) == product)
 
 
 def _one(rows: list[Numbers]) -> Numbers:
