@@ -58,9 +58,8 @@ class Parts:
 def files(model: Model) -> dict[str, bytes]:
     """The files of a bundle by name; with a certificate they are what `onelayer_checker` reads."""
     names, certificate = names_of(model), model.certificate
-    if certificate is not None and certificate.names != names:
-        needs, found = "a certificate of this very model", "its names are not those of the model"
-        raise OptionError("data", needs, found, "Certify this model.")
+    if found := _of_another(model, certificate):
+        raise OptionError("data", "a certificate of this very model", found, "Certify this model.")
     named = names_file.to_bytes(names)
     description = _describe(model) | {"names_sha256": hashlib.sha256(named).hexdigest()}
     tensors = {name: np.ascontiguousarray(a) for name, a in model.transformer.tensors()}
@@ -172,7 +171,10 @@ def read(path: str | os.PathLike[str]) -> Parts:
         parts = _rebuild(description, load_tensors(weights), names)
         if known != FIRST and names_of(parts) != names:
             raise _refused(folder, f"{NAMES} does not fit the weights", "Save the model again.")
-        return replace(parts, certificate=_certificate(folder, weights, description, parts))
+        certificate = _certificate(folder, weights, description, parts)
+        if known == FORMAT and (found := _of_another(parts, certificate)):
+            raise _refused(folder, f"its certificate is of another model: {found}", "Save the model again.")
+        return replace(parts, certificate=certificate)
     except FileError:
         raise
     except (SafetensorError, KeyError, TypeError, ValueError, AttributeError) as error:
@@ -211,6 +213,19 @@ def _certificate(folder: Path, weights: bytes, description: dict[str, Any], part
     graph = found.certificate["graph"] if found.certificate["graph"]["template"] == LOOPED else None
     names = found.names or names_of(parts)
     return Certificate(tuple(found.certificate["claims"]), found.data, verdicts, names, graph)
+
+
+def _of_another(model: Model | Parts, certificate: Certificate | None) -> str:
+    """What makes a certificate one of another model. The weights are compared by their digest; but they do not say
+    how often a layer is run, who is seen, or what a person is told of it."""
+    if certificate is None:
+        return ""
+    if certificate.names != names_of(model):
+        return "its names are not those of the model"
+    graph = structure.plain_graph(certificate.names["causal"]) if certificate.graph is None else certificate.graph
+    if graph != structure.graph(model.transformer):
+        return "it is about another kind of attention, or another number of loops"
+    return model.interface.unclaimed(certificate.claims)
 
 
 def _describe(model: Model) -> dict[str, Any]:

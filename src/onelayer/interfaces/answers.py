@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal, get_args
@@ -66,6 +66,10 @@ class Answers:
         if outside not in get_args(Outside):
             needs, found = f"outside among {get_args(Outside)}", f"outside={outside!r}"
             raise OptionError("data", needs, found, "Choose one of them.")
+
+    def unclaimed(self, _claims: Iterable[Mapping[str, Any]]) -> str:
+        """What this says of the model and its certificate does not; empty if there is nothing."""
+        return ""
 
     def describe(self) -> str:
         """In a few words, for the model's repr."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -120,6 +121,15 @@ class Examples(Answers):
                 wider = f"largest={abs(values[i, c]):g}" if name == "answer" else f"high={abs(values[i, c]):g}"
                 found = f"{name} {i} has {values[i, c]:g} at component {c}"
                 raise DataError("data", needs, found, f"Rescale, or compile with {wider}.")
+
+    def unclaimed(self, _claims: Iterable[Mapping[str, Any]]) -> str:
+        """The algorithm must be that of every claim, and the bound one that is claimed for the whole box."""
+        listed, reach = list(_claims), max(abs(self.low), abs(self.high))
+        if any(claim.get("target") != self.algorithm.to_json() for claim in listed):
+            return "a claim is about another algorithm"
+        bounds = [{k: float.fromhex(claim[k]) for k in ("bound", "x", "y")} for claim in listed if "bound" in claim]
+        fit = any(n["bound"] <= self.error_bound and n["x"] >= reach and n["y"] >= self.largest for n in bounds)
+        return "" if fit or self.error_bound == np.inf else f"no claim says error_bound={self.error_bound:.4g}"
 
     def describe(self) -> str:
         bound = f", within {self.error_bound:.4g} of its limit" if np.isfinite(self.error_bound) else ""

@@ -52,6 +52,12 @@ def graph(model: Transformer) -> dict[str, Any]:
     return {"template": "looped/1", "layers": layers}
 
 
+def plain_graph(causal: bool) -> dict[str, Any]:
+    """The graph of one softmax layer, as `graph` writes it."""
+    layer = {"attention": "softmax", "causal": causal, "repeat": 1, **PLAIN}
+    return {"template": "looped/1", "layers": [layer]}
+
+
 def _attention(model: Transformer) -> dict[str, Any]:
     a = model.attention
     special = {name: getattr(a, name) for name, plain in PLAIN.items() if getattr(a, name) != plain}
