@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import onelayer
+from onelayer.export import bundle
 from onelayer_checker import check
 from onelayer_checker.core.files import CERTIFICATE
 from onelayer_checker.looped.limits import factor, power, root
@@ -22,7 +23,7 @@ FORMS: dict[str, dict[str, Any]] = {
 
 
 def made(form: str, **more: Any) -> onelayer.Model:
-    return onelayer.learner("ridge", d=3, penalty=0.2, **FORMS[form] | more)
+    return onelayer.learner("ridge", **{"d": 3, "penalty": 0.2} | FORMS[form] | more)
 
 
 def changed(model: onelayer.Model, **numbers: float) -> Any:
@@ -30,7 +31,7 @@ def changed(model: onelayer.Model, **numbers: float) -> Any:
     assert model.certificate is not None
     claim = next(c for c in model.certificate.claims if c["type"] == "within")
     entry = claim | {name: float(value).hex() for name, value in numbers.items()}
-    files = onelayer.export.bundle.files(model)
+    files = bundle.files(model)
     certificate = json.loads(files[CERTIFICATE]) | {"claims": [entry]}
     return check(files | {CERTIFICATE: json.dumps(certificate).encode()})
 
@@ -70,7 +71,7 @@ def test_other_forms_of_the_algorithm_are_not_taken_for_it() -> None:
     assert lasso.certificate is not None
     claim = {"type": "within", "arith": "real", "scope": "token", "target": lasso.certificate.claims[0]["target"]}
     claim |= {name: (1.0).hex() for name in ("bound", "x", "y", "eta", "a", "late")} | {"b": (0.0).hex()}
-    files = onelayer.export.bundle.files(lasso)
+    files = bundle.files(lasso)
     certificate = json.loads(files[CERTIFICATE]) | {"claims": [claim]}
     assert check(files | {CERTIFICATE: json.dumps(certificate).encode()}).result == "UNKNOWN"
 
@@ -128,3 +129,13 @@ def test_errors_that_are_tiny_are_proved_too() -> None:
     model = onelayer.learner("ridge", d=2, penalty=2.0, steps=5000)
     assert 0 < model.error_bound < 1e-70
     assert model.verify(require=["within", "equals"]).result == "VERIFIED"
+
+
+def test_a_bound_is_not_said_to_be_proved_by_both_engines() -> None:
+    """The lattice decides identities: it knows nothing of contractions and their roots."""
+    report = check(bundle.files(made("plain", d=1)), engine="both")
+    assert report.result == "VERIFIED"
+    assert [(judged.claim.type, judged.engine) for judged in report.claims] == [
+        ("equals", "both"),
+        ("within", "numpy"),
+    ]
