@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import onelayer
+from onelayer.certificates.algorithms import prove
 from onelayer.export import bundle
+from onelayer.interfaces import Examples
 from onelayer_checker import check
 from onelayer_checker.core.files import CERTIFICATE
 from onelayer_checker.looped.limits import factor, power, root
@@ -139,3 +141,21 @@ def test_a_bound_is_not_said_to_be_proved_by_both_engines() -> None:
         ("equals", "both"),
         ("within", "numpy"),
     ]
+
+
+def test_what_is_claimed_of_the_published_form_is_exact() -> None:
+    """1 - shrink must be a float, or the claim is about another step than that of the weights."""
+    for d, penalty in ((12, 0.1), (3, 0.3), (1, 7.0)):
+        model = onelayer.learner("ridge", d=d, penalty=penalty, form="published", steps=5)
+        assert model.verify(require=["equals", "within"]).result == "VERIFIED"
+        assert model.error_bound < np.inf
+
+
+def test_a_bound_that_is_not_proved_does_not_cost_the_proof_of_the_algorithm() -> None:
+    model = made("plain")
+    assert model.certificate is not None
+    equals, within = model.certificate.claims
+    better = within | {"bound": (1e-9).hex()}
+    proof = prove(model.transformer, model.interface_as(Examples, "test").algorithm, [better])
+    assert proof is not None
+    assert proof.claims == (equals,)

@@ -31,7 +31,8 @@ GATHERED = {
 def prove(
     transformer: Transformer, algorithm: Algorithm, further: Sequence[dict[str, Any]] = ()
 ) -> Certificate | None:
-    """The claim that the network is the algorithm, and further ones; None if that takes too long to decide.
+    """The claim that the network is the algorithm, and further ones where they are proved too; None if it takes too
+    long to decide.
 
     A claim that is refuted is an error of whoever built the weights, and said with the prompt that shows it.
     """
