@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 import onelayer
-from onelayer.certificates.algorithms import prove
+from onelayer.certificates.algorithms import algorithm_in_words, prove
 from onelayer.export import bundle
 from onelayer.interfaces import Examples
 from onelayer_checker import check
@@ -159,3 +160,33 @@ def test_a_bound_that_is_not_proved_does_not_cost_the_proof_of_the_algorithm() -
     proof = prove(model.transformer, model.interface_as(Examples, "test").algorithm, [better])
     assert proof is not None
     assert proof.claims == (equals,)
+
+
+def test_a_bound_alone_is_explained_with_its_algorithm() -> None:
+    model = made("plain")
+    assert model.certificate is not None
+    equals, within = model.certificate.claims
+    alone = replace(model, certificate=replace(model.certificate, claims=(within,)))
+    assert alone.verify().result == "VERIFIED"
+    assert "Begin with a state s of 3 numbers, 0." in alone.explain()
+    assert "the answer at every query is that of the algorithm, and within" in alone.explain()
+    nothing = within | {"a": (0.5).hex(), "b": (0.5).hex()}
+    assert (
+        "+ inf |v|^2/2"
+        in replace(model, certificate=replace(model.certificate, claims=(equals, nothing))).explain()
+    )
+
+
+def test_a_start_is_not_shown_as_shorter_than_it_is() -> None:
+    model = made("plain", d=4)
+    assert model.certificate is not None
+    target = model.certificate.claims[0]["target"] | {"start": [float(i == 3).hex() for i in range(4)]}
+    claims = [model.certificate.claims[0] | {"target": target}, *model.certificate.claims]
+    words = " ".join(algorithm_in_words({"claims": claims}))
+    assert "a state s of 4 numbers, 0.0, 0.0, 0.0, ..." in words
+    assert "about several algorithms; this is the first" in words
+
+
+def test_a_box_is_not_rounded_to_a_larger_one_in_words() -> None:
+    words = made("plain", high=0.99999999, low=-0.5).explain()
+    assert "components up to 0.9999999899" in words

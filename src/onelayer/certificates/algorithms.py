@@ -52,19 +52,26 @@ def prove(
 
 def algorithm_in_words(certificate: dict[str, Any]) -> list[str]:
     """What the claim `equals` says, written out."""
-    entry = next(c["target"] for c in certificate["claims"] if c["type"] == "equals")
-    a = Algorithm.from_json(entry)
-    start = "0" if not any(a.start) else ", ".join(f"{value:g}" for value in a.start[:SHOWN])
+    targets = [c["target"] for c in certificate["claims"]]
+    a = Algorithm.from_json(targets[0])
+    more = ", ..." if len(a.start) > SHOWN else ""
+    start = "0" if not any(a.start) else ", ".join(f"{value!r}" for value in a.start[:SHOWN]) + more
     logit = "" if a.logit is None else _written(a.logit)
     asked = "at every query x" if a.query is not None else "at every token, from those it sees"
     times = "once" if a.steps == 1 else f"{a.steps:,} times"
     return [
+        *(
+            ["The claims are about several algorithms; this is the first:"]
+            if targets != targets[:1] * len(targets)
+            else []
+        ),
         f"Begin with a state s of {len(a.start):,} numbers, {start}. Then {times}: "
         + GATHERED[a.gather].format(term=_written(a.term), logit=logit)
         + f"; s becomes {_written(a.step)}.",
         f"The answer {asked} is {_written(a.answer)}.",
         f"An example is the token {_written(a.example)} at the start"
         + ("." if a.query is None else f", a query the token {_written(a.query)}."),
+        "Numbers in these lines have six digits; the certificate has all of them, and all components.",
     ]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from onelayer.certificates.algorithms import algorithm_in_words
+from onelayer.certificates.certificate import LOOPED
 from onelayer.certificates.folder import DATA, MODEL, CertifiedFolder, read_certified, read_files
 from onelayer.certificates.names import FILE as NAMES
 from onelayer.certificates.words import assumed, in_one_sentence, not_claimed, sentence, target_of
@@ -23,7 +24,7 @@ def explain_files(content: Mapping[str, bytes]) -> str:
 
 def _explained(found: CertifiedFolder) -> str:
     claims, data = found.claims, found.data
-    if any(claim.type == "equals" for claim in claims):
+    if found.certificate["graph"]["template"] == LOOPED:
         return _of_algorithm(found)
     windows = "stream" in data
     sequences = len(data["stream"]) - int(data["window"][0]) + 1 if windows else len(data["tokens"])

@@ -34,11 +34,13 @@ def sentence(claim: Claim) -> str:
     where, n = ARITHMETIC[claim.arith], claim.numbers
     if claim.type == "within":
         keep = n["a"] - n["b"]
-        penalty = (1 - keep) / (n["eta"] if n["late"] else keep * n["eta"])
+        scale = n["eta"] if n["late"] else keep * n["eta"]
+        penalty = (1 - keep) / scale if scale else float("inf")
         return (
-            f"{where}, that answer is within {at_most(n['bound'])} of the answer <v, x> of ridge regression, v the "
-            f"minimiser of mean (y - <v, x>)^2/2 + {penalty:.6g} |v|^2/2, for all examples and queries with "
-            f"components up to {n['x']:g} and answers up to {n['y']:g} in magnitude"
+            f"{where}, the answer at every query is that of the algorithm, and within {at_most(n['bound'])} of the "
+            "answer <v, x> of ridge regression, v the minimiser of "
+            f"mean (y - <v, x>)^2/2 + {penalty:.6g} |v|^2/2, for all examples and queries with components up to "
+            f"{n['x']:.17g} and answers up to {n['y']:.17g} in magnitude"
         )
     if claim.type == "minimises":
         return (
@@ -192,7 +194,7 @@ def of_target(claims: Sequence[Claim]) -> list[str]:
 def not_claimed(claims: Sequence[Claim]) -> list[str]:
     kinds = {claim.type for claim in claims}
     lines = []
-    if "equals" in kinds:
+    if kinds & {"equals", "within"}:
         return [
             "anything about rounding: the claims are about real numbers",
             "that the algorithm is the one a person had in mind: it is the one that is written here",
