@@ -10,11 +10,11 @@ import numpy as np
 from onelayer.gadgets.affine import Affine
 from onelayer.gadgets.choice import Choice
 from onelayer.gadgets.clamp import Clamp
-from onelayer.gadgets.digits import layouts
 from onelayer.gadgets.gadget import Gadget
 from onelayer.gadgets.hats import Hats
+from onelayer.gadgets.layout import layouts
 from onelayer.gadgets.line import Line, trapezoids
-from onelayer.gadgets.packed import Packed
+from onelayer.gadgets.packed import Packed, PrintSteps
 from onelayer.gadgets.place_gates import PlaceGates
 from onelayer.gadgets.plateaus import Plateaus
 from onelayer.gadgets.ranks import Ranks
@@ -80,8 +80,13 @@ def retrieval(rng: Rng, dtype: np.dtype) -> Case:
     return Case(gadget, np.floor(anywhere(rng, inputs, top, dtype)), anywhere(rng, inputs, top, dtype))
 
 
+def split(rng: Rng, digits: int) -> tuple[int, ...]:
+    first = some(rng, 1, digits)
+    return (first,) if first == digits else (first, digits - first)
+
+
 def packed(rng: Rng, dtype: np.dtype) -> Case:
-    ways = layouts(int(rng.choice([2, 3, 7, 10, 50, 256, 1000])))
+    ways = layouts(int(rng.choice([2, 3, 7, 10, 50, 256, 1000])), float(rng.choice([0, 0, 3, 6])))
     layout = ways[some(rng, 0, len(ways) - 1)]
     block, inputs = some(rng, 1, 4), some(rng, 7, 9)
     R, G = block * some(rng, 1, 3), block * some(rng, 1, 2)
@@ -89,7 +94,14 @@ def packed(rng: Rng, dtype: np.dtype) -> Case:
     lanes, ends = cut(rng, layout.lanes, dtype)
     steps = -lanes.weight[1:, 1], lanes.bias[1:, 1]
     words = rng.integers(0, layout.modulus, (3, layout.words, R, G))
-    gadget = Packed(inputs, layout, block, tuple(line for line, _ in found), 6, *steps, words)
+    prints: list[PrintSteps] = []
+    if layout.prints:
+        for size in (layout.base**digits for digits in split(rng, layout.prints)):
+            line, _ = cut(rng, size, dtype)
+            prints.append(PrintSteps(int(rng.integers(0, inputs)), -line.weight[1:, 1], line.bias[1:, 1]))
+    default = float(rng.integers(0, 99)) if prints else 0.0
+    own = (inputs, layout, block, tuple(line for line, _ in found), 6, *steps, words)
+    gadget = Packed(*own, tuple(prints), default)
     top = max(float(ends[-1]), *(float(ends[-1]) for _, ends in found))
     return Case(gadget, np.floor(anywhere(rng, inputs, top, dtype)), anywhere(rng, inputs, top, dtype))
 

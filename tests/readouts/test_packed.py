@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import onelayer
 from onelayer import OptionError, certify
-from onelayer.gadgets.digits import WORD_BITS, Layout, digit_layers, digits_in_lanes, layouts
+from onelayer.gadgets.digits import digit_layers, digits_in_lanes
+from onelayer.gadgets.layout import WORD_BITS, Layout, layouts
 from onelayer.gadgets.packed import Packed
 from onelayer.gadgets.stacks import read_stack
 from onelayer.network import Layer

@@ -3,152 +3,75 @@
 A word is a whole number below b^D, D digits of base b. What is stored is word 1 - word 2 - word 3 modulo b^D, with
 borrows, so that one number is taken apart instead of three: in stages of a few digits from the top, each by
 saturating steps at the multiples of a power of b. A digit that belongs to the lane of the token passes a gate.
+The highest digits may be a fingerprint: it is compared with the token's own, which is carried past all this.
 Of every sum, the positive terms add up to 2^24 at most, and so do the negative ones: no order of summation rounds.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from onelayer.gadgets.layout import Layout
 from onelayer.network.weights import Array, Grouped, Layer, Linear
 
-#: Bits of a word: whole numbers up to 2^24 are numbers of float32.
-WORD_BITS = 24
-#: Values that one stage tells apart at most, unless a single digit has more.
-STAGE = 16
-LARGEST_BASE = 32
-MOST_WORDS = 6
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How classes are packed: q digits of base b each, and the digits of all lanes one after the other in words."""
-
-    base: int  # b
-    digits: int  # q, of a class
-    words: int  # m, of a cell
-
-    @cached_property
-    def capacity(self) -> int:
-        """D, digits of a word."""
-        return _capacity(self.base)
-
-    @property
-    def lanes(self) -> int:
-        """k, answers that share a cell."""
-        return self.words * self.capacity // self.digits
-
-    @property
-    def modulus(self) -> int:
-        return int(self.base**self.capacity)
-
-    @property
-    def stages(self) -> list[tuple[int, int]]:
-        """(lowest digit, digits) of each stage, from the top."""
-        per = max(1, int(np.floor(np.log(STAGE + 0.5) / np.log(self.base))))
-        starts = range(0, self.capacity, per)
-        return [(i, min(per, self.capacity - i)) for i in reversed(starts)]
-
-    @property
-    def depth(self) -> int:
-        """How many layers take a word apart: sums, lane, two borrows, three to a stage, the class."""
-        return 9 + 3 * len(self.stages) + 1
-
-    def place(self, lane: int, digit: int) -> tuple[int, int]:
-        """In which word, and at which place of it, a lane has a digit of its class."""
-        return divmod(lane * self.digits + digit, self.capacity)
-
-    def held(self, word: int, place: int) -> tuple[int, int] | None:
-        """Whose digit that is: (lane, digit), or None."""
-        lane, digit = divmod(word * self.capacity + place, self.digits)
-        return (lane, digit) if lane < self.lanes else None
-
-
-def layouts(classes: int) -> list[Layout]:
-    """Ways to pack, each with more answers to a word than those of fewer words."""
-    found: list[Layout] = []
-    for m in range(1, MOST_WORDS + 1):
-        fitting = [Layout(b, q, m) for b, q in _bases(classes)]
-        best = max(fitting, key=lambda layout: (layout.lanes, -layout.digits))
-        if best.lanes > max((m * layout.lanes // layout.words for layout in found), default=0):
-            found.append(best)
-    return found
-
-
-def of_fewer_lanes(layout: Layout) -> list[Layout]:
-    """The same words with more digits to a class than it needs: for few answers, which fill no lane each."""
-    digits = [layout.capacity * layout.words // lanes for lanes in range(layout.lanes - 1, 0, -1)]
-    return [replace(layout, digits=q) for q in dict.fromkeys(digits) if q > layout.digits]
-
-
-def _bases(classes: int) -> list[tuple[int, int]]:
-    """The smallest base of which so many digits tell the classes apart, for each number of digits."""
-    found = []
-    for q in range(1, WORD_BITS + 1):
-        b = max(2, round(classes ** (1.0 / q)) - 1)
-        while b**q < classes:
-            b += 1
-        if b <= LARGEST_BASE:
-            found.append((b, q))
-        if b == 2:
-            break
-    return found
-
-
-def _capacity(base: int) -> int:
-    digits = 0
-    while base ** (digits + 1) <= 1 << WORD_BITS:
-        digits += 1
-    return digits
+#: Slopes and biases [K] of relu(1 - relu(bias - slope z)), each of which is 1 from some z on.
+Steps = tuple[Array, Array]
 
 
 def digit_layers(
-    layout: Layout, columns: int, lane_steps: tuple[Array, Array], dtype: np.dtype[Any]
+    layout: Layout, columns: int, lane_steps: Steps, dtype: np.dtype[Any], prints: Sequence[Steps] = ()
 ) -> tuple[Layer, ...]:
-    """From gated columns of three tables, [table, (word, column), lane coordinate], to the class.
-
-    ``lane_steps``: slope and bias [k - 1] of relu(1 - relu(bias - slope z)), which is 1 from a lane on.
+    """From gated columns of three tables, [table, (word, column), lane coordinate, coordinates of fingerprints], to
+    the class; with fingerprints to the class, the stored fingerprint and the token's own.
     """
-    m, W = layout.words, float(layout.modulus)
-    table = m * columns + 1
-    total = np.zeros((3, table, m, 4))
+    m, W, e = layout.words, float(layout.modulus), len(prints)
+    table, own = m * columns + 1 + e, int(e > 0)
+    total = np.zeros((3, table, m, 4 + e))
     for u in range(m):
         cells = slice(u * columns, (u + 1) * columns)
         total[0, cells, u, :2], total[1, cells, u, :2] = (1.0, -1.0), (-1.0, 1.0)
         total[2, cells, u, 2] = 1.0
-        total[0, -1, u, 3] = 1.0
-    layers: list[Layer] = [Linear(total.reshape(3 * table, 4 * m).astype(dtype), np.zeros(4 * m, dtype))]
+        total[0, m * columns :, u, 3:] = np.eye(1 + e)
+    width = (4 + e) * m
+    layers: list[Layer] = [Linear(total.reshape(3 * table, width).astype(dtype), np.zeros(width, dtype))]
     # Per word: d+, d-, third word, lane coordinate. First, the lane as a whole number: how many steps are reached.
-    layers += _lane_number(lane_steps, m, dtype)
-    layers += _wrapped([[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]], W, m, dtype)
+    layers += _step_numbers((lane_steps, *prints), m, dtype)
+    layers += _wrapped([[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]], W, m, dtype, own)
     # d+ + (W - d-) - third word, and its negative
     apart = np.array([[1.0, -1, 0], [1, -1, 0], [-1, 1, 0], [0, 0, 1]])
-    layers.append(_alike(apart, np.zeros(3), m, dtype))
-    layers += _wrapped([[1, 0, 0], [0, 1, 0], [0, 0, 1]], W, m, dtype)
+    layers.append(_alike(apart, np.zeros(3), m, dtype, own))
+    layers += _wrapped([[1, 0, 0], [0, 1, 0], [0, 0, 1]], W, m, dtype, own)
     read = np.array([[1.0, 0], [1, 0], [0, 1]])  # the rest is the sum of the first two
     for at, _ in enumerate(layout.stages):
-        layers += _stage(layout, at, read if at == 0 else None, dtype)
-    return (*layers, _last(layout, dtype))
+        layers += _stage(layout, at, read if at == 0 else None, dtype, own)
+    return (*layers, _last(layout, dtype, own))
 
 
-def _lane_number(lane_steps: tuple[Array, Array], m: int, dtype: np.dtype[Any]) -> list[Layer]:
-    """Three layers: units, steps, and their number."""
-    slopes, biases = lane_steps
-    units = np.concatenate([np.eye(4, 3), np.concatenate([np.zeros((3, len(slopes))), -slopes[None]])], axis=1)
-    step = np.append(np.ones(3), np.full(len(slopes), -1.0))
-    number = np.concatenate([np.eye(3, 4), np.tile([0.0, 0, 0, 1], (len(slopes), 1))])
+def _step_numbers(steps: Sequence[Steps], m: int, dtype: np.dtype[Any]) -> list[Layer]:
+    """Three layers: units, steps, and their numbers. Those of the first are the lane; those of others are digits
+    of the own fingerprint, each of as many values as it has steps, and one."""
+    counts = [len(slopes) for slopes, _ in steps]
+    outputs = 4 + (len(steps) > 1)
+    units, number = np.zeros((3 + len(steps), 3 + sum(counts))), np.zeros((3 + sum(counts), outputs))
+    units[:3, :3], number[:3, :3] = np.eye(3), np.eye(3)
+    start, value = 3, 1.0
+    for i, (slopes, _) in enumerate(steps):
+        here = slice(start, start + counts[i])
+        units[3 + i, here], number[here, min(3 + i, 4)] = -slopes, value if i else 1.0
+        start, value = here.stop, value * (counts[i] + 1) if i else 1.0
+    step = np.append(np.ones(3), np.full(sum(counts), -1.0))
+    biases = np.concatenate([np.zeros(3), *(bias for _, bias in steps)])
     return [
-        _alike(units, np.append(np.zeros(3), biases), m, dtype),
+        _alike(units, biases, m, dtype),
         Grouped(np.tile(step, m).reshape(-1, 1, 1).astype(dtype), np.tile(step < 0, m).astype(dtype)),
-        _alike(number, np.zeros(4), m, dtype),
+        _alike(number, np.zeros(outputs), m, dtype),
     ]
 
 
-def _wrapped(passed: list[list[int]], W: float, m: int, dtype: np.dtype[Any]) -> list[Layer]:
+def _wrapped(passed: list[list[int]], W: float, m: int, dtype: np.dtype[Any], own: int) -> list[Layer]:
     """x+, x-, others to x+, W - x- if x- > 0 else 0, others; two layers."""
     passes, n = np.array(passed, float), len(passed)
     first = np.zeros((n, n + 1))
@@ -158,10 +81,10 @@ def _wrapped(passed: list[list[int]], W: float, m: int, dtype: np.dtype[Any]) ->
     second[1, 1], second[n, 1] = -1.0, -W
     bias = np.zeros(n)
     bias[1] = W
-    return [_alike(first, np.append(np.zeros(n), 1.0), m, dtype), _alike(second, bias, m, dtype)]
+    return [_alike(first, np.append(np.zeros(n), 1.0), m, dtype, own), _alike(second, bias, m, dtype, own)]
 
 
-def _stage(layout: Layout, at: int, read: Array | None, dtype: np.dtype[Any]) -> list[Layer]:
+def _stage(layout: Layout, at: int, read: Array | None, dtype: np.dtype[Any], own: int) -> list[Layer]:
     """Three layers: units, steps, gates. Words stand side by side, each with units of the same kinds."""
     (start, count), b, q, m = layout.stages[at], layout.base, layout.digits, layout.words
     before = layout.stages[at - 1][1] if at else 0
@@ -197,11 +120,11 @@ def _stage(layout: Layout, at: int, read: Array | None, dtype: np.dtype[Any]) ->
                     gates[u, T + lanes[u].index(boundary), i] += sign * (b - 1.0)
         gates[u, :T, count], gates[u, T + L, count] = -unit, 1.0
         gates[u, T + L + 1 :, count + 1 :] = np.eye(1 + q)
-    step = np.concatenate([np.full(T + L, -1.0), np.ones(2 + q)])
+    step = np.concatenate([np.full(T + L, -1.0), np.ones(2 + q + own)])
     return [
-        _each(units, unit_bias, dtype),
+        _each(units, unit_bias, dtype, own),
         Grouped(np.tile(step, m).reshape(-1, 1, 1).astype(dtype), np.tile(step < 0, m).astype(dtype)),
-        _each(gates, gate_bias, dtype),
+        _each(gates, gate_bias, dtype, own),
     ]
 
 
@@ -234,20 +157,42 @@ def _found(layout: Layout, at: int, word: int, inputs: int) -> Array:
     return found
 
 
-def _last(layout: Layout, dtype: np.dtype[Any]) -> Linear:
-    """The class, of the digits of all words."""
+def _last(layout: Layout, dtype: np.dtype[Any], own: int) -> Linear:
+    """The class, of the digits of all words; and the stored fingerprint, and the token's own, of the first word."""
     at, inputs = len(layout.stages), layout.stages[-1][1] + 2 + layout.digits
-    powers = float(layout.base) ** np.arange(layout.digits)
-    weight = np.concatenate([_found(layout, at, u, inputs) @ powers for u in range(layout.words)])
-    return Linear(weight[:, None].astype(dtype), np.zeros(1, dtype))
+    b, q, f = float(layout.base), layout.digits - layout.prints, layout.prints
+    read = np.zeros((layout.digits, 1 + 2 * own))
+    read[:q, 0] = b ** np.arange(q)
+    read[q:, own] += b ** np.arange(f)
+    weight = np.zeros((layout.words, inputs + own, 1 + 2 * own))
+    for u in range(layout.words):
+        weight[u, :inputs] = _found(layout, at, u, inputs) @ read
+    if own:
+        weight[0, -1, 2] = 1.0
+    return Linear(weight.reshape(-1, 1 + 2 * own).astype(dtype), np.zeros(1 + 2 * own, dtype))
 
 
-def _alike(weight: Array, bias: Array, m: int, dtype: np.dtype[Any]) -> Layer:
+def compared_layers(layout: Layout, default: float, dtype: np.dtype[Any]) -> tuple[Layer, ...]:
+    """From class, stored and own fingerprint to the class where these are equal, and the default elsewhere."""
+    wall = float(1 << int(layout.classes - 1).bit_length())  # beyond every class
+    apart = np.array([[1.0, 0, 0], [0, 1, -1], [0, -1, 1]])
+    equal = np.array([[1.0, 0], [0, -1], [0, -1]])
+    gates = np.array([[1.0, 0], [wall, -1]])
+    biases = np.zeros(3), np.array([0.0, 1]), np.array([-wall, 1])
+    layers = (Linear(w.astype(dtype), b.astype(dtype)) for w, b in zip((apart, equal, gates), biases, strict=True))
+    return (*layers, Linear(np.array([[1.0], [default]], dtype), np.zeros(1, dtype)))
+
+
+def _alike(weight: Array, bias: Array, m: int, dtype: np.dtype[Any], own: int = 0) -> Layer:
     """The same small layer for every word."""
-    return _each(np.tile(weight, (m, 1, 1)), np.tile(bias, (m, 1)), dtype)
+    return _each(np.tile(weight, (m, 1, 1)), np.tile(bias, (m, 1)), dtype, own)
 
 
-def _each(weight: Array, bias: Array, dtype: np.dtype[Any]) -> Layer:
+def _each(weight: Array, bias: Array, dtype: np.dtype[Any], own: int) -> Layer:
+    """A small layer for every word, past which the own fingerprint is carried."""
+    if own:
+        weight, bias = np.pad(weight, ((0, 0), (0, 1), (0, 1))), np.pad(bias, ((0, 0), (0, 1)))
+        weight[:, -1, -1] = 1.0
     if len(weight) == 1:
         return Linear(weight[0].astype(dtype), bias[0].astype(dtype))
     return Grouped(weight.astype(dtype), bias.ravel().astype(dtype))

@@ -3,20 +3,24 @@
 A one-hot of the row emits a row of words, a one-hot of the column opens a gate, and the layers of ``digits`` take
 word 1 - word 2 - word 3 apart. The search finds cells and lane, and goes on in whole numbers. It equals the layers
 everywhere but on the ramps between two cells or two lanes, where the layers are asked.
+
+With fingerprints, the highest digits of what is stored say of which input: they are compared with the token's own
+fingerprint, read off further coordinates, and the default is given where these differ.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import ClassVar, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from onelayer.equality import EqualByContent
 from onelayer.gadgets.digit_names import digit_names
-from onelayer.gadgets.digits import LARGEST_BASE, Layout, digit_layers, digits_in_lanes
+from onelayer.gadgets.digits import compared_layers, digit_layers, digits_in_lanes
 from onelayer.gadgets.gadget import Gadget, Words, same_layers
+from onelayer.gadgets.layout import LARGEST_BASE, Layout
 from onelayer.gadgets.line import Line
 from onelayer.network.weights import Array, Grouped, Layer, Linear
 
@@ -24,6 +28,25 @@ from onelayer.network.weights import Array, Grouped, Layer, Linear
 TABLES = 3
 #: Layers before the digits: copies, units, one-hots, emitted words.
 HEAD = 4
+#: Coordinates that a fingerprint is read off, at most.
+MOST_PRINTS = 2
+
+
+@dataclass(frozen=True, eq=False)
+class PrintSteps(EqualByContent):
+    """A digit of the own fingerprint: how many steps along a coordinate are reached."""
+
+    coordinate: int
+    slope: Array
+    bias: Array
+
+
+class Sizes(NamedTuple):
+    words: int
+    rows: int
+    columns: int
+    block: int
+    prints: int  # coordinates that are carried beside the lane
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,10 +61,12 @@ class Packed(Gadget):
     lane_slope: Array  # [k - 1] the step into lane j is relu(1 - relu(bias - slope z))
     lane_bias: Array
     words: Array  # [TABLES, m, R, G] whole numbers below the layout's modulus, int64
+    prints: tuple[PrintSteps, ...] = ()  # how the own fingerprint is read: its digits, from the lowest on
+    default: float = 0.0  # what is given where fingerprints differ
 
     def layers(self) -> tuple[Layer, ...]:
         (_, m, R, G), B, dtype = self.words.shape, self.block, self.lines[0].weight.dtype
-        cells = R + G + B  # rows, columns, and a block of which the first carries the lane
+        cells = R + G + B * (1 + len(self.prints))  # rows, columns, and blocks of which the first is carried
         blocks, carry, wall = cells // B, R + G, float(self.layout.modulus)
         copy = np.zeros((self.inputs, TABLES, blocks), dtype)
         units, bias = np.zeros((TABLES, cells, 2), dtype), np.ones((TABLES, cells, 2), dtype)
@@ -52,68 +77,74 @@ class Packed(Gadget):
             here = slice(start, start + line.count)
             units[table, here], bias[table, here] = line.weight, line.bias
             copy[line.coordinate, table, start // B : stop // B] = 1.0
-        copy[self.lane, 0, carry // B] = 1.0
-        units[0, carry, 0], bias[0, carry], select[0, carry], one[0, carry] = 1.0, 0.0, [[1.0], [0.0]], 0.0
-        emit = np.zeros((TABLES, cells, m * G + 1), dtype)
+        carried = [self.lane, *(steps.coordinate for steps in self.prints)]
+        for i, coordinate in enumerate(carried):  # each in a block of its own
+            at = carry + i * B
+            copy[coordinate, 0, at // B] = 1.0
+            units[0, at, 0], bias[0, at], select[0, at], one[0, at] = 1.0, 0.0, [[1.0], [0.0]], 0.0
+        emit = np.zeros((TABLES, cells, m * G + len(carried)), dtype)
         emit[:, :R, : m * G] = self.words.transpose(0, 2, 1, 3).reshape(TABLES, R, m * G) - wall
         emit[:, R:carry, : m * G] = wall * np.tile(np.eye(G), (1, m))
-        emit[0, carry, -1] = 1.0
+        emit[0, carry::B, m * G :] = np.eye(len(carried))
+        steps = [(steps.slope, steps.bias) for steps in self.prints]
+        compared = compared_layers(self.layout, self.default, dtype) if steps else ()
         return (
             Linear(copy.reshape(self.inputs, -1), np.zeros(TABLES * blocks, dtype)),
             Grouped(units.reshape(TABLES * blocks, 1, 2 * B), bias.ravel()),
             Grouped(select.reshape(-1, 2, 1), one.ravel()),
-            Grouped(emit, np.zeros(TABLES * (m * G + 1), dtype)),
-            *digit_layers(self.layout, G, (self.lane_slope, self.lane_bias), dtype),
+            Grouped(emit, np.zeros(emit[:, 0].size, dtype)),
+            *digit_layers(self.layout, G, (self.lane_slope, self.lane_bias), dtype, steps),
+            *compared,
         )
 
     def names(self) -> tuple[Words, ...]:
         _, m, R, G = self.words.shape
         copies, cells, emitted = [], [], []
+        carried = ["lane", *(f"digit {i} of the own fingerprint" for i in range(len(self.prints)))]
         for k in range(TABLES):
             kinds = [f"row {i}" for i in range(R)] + [f"column {i}" for i in range(G)]
-            kinds += ["lane" if k == 0 and i == 0 else f"spare cell {i}, always 0" for i in range(self.block)]
+            for what in carried:
+                kinds += [what if k == 0 else f"spare {what}, always 0"]
+                kinds += [f"spare cell {j} beside {what}, always 0" for j in range(1, self.block)]
             copies += [f"table {k} / coordinate of {kinds[at]} and on" for at in range(0, len(kinds), self.block)]
             cells += [f"table {k} / {kind}" for kind in kinds]
             emitted += [f"table {k} / word {u} of column {i}" for u in range(m) for i in range(G)]
-            emitted.append(f"table {k} / lane" if k == 0 else f"table {k} / spare, always 0")
+            emitted += [f"table {k} / " + (what if k == 0 else f"spare {what}, always 0") for what in carried]
         units = tuple(f"{cell} / {side} foot" for cell in cells for side in ("right", "left"))
-        return (tuple(copies), units, tuple(cells), tuple(emitted), *digit_names(self.layout))
+        return (tuple(copies), units, tuple(cells), tuple(emitted), *digit_names(self.layout, self.print_sizes))
+
+    @property
+    def print_sizes(self) -> tuple[int, ...]:
+        """Values of each digit of the own fingerprint."""
+        return tuple(len(steps.slope) + 1 for steps in self.prints)
 
     @classmethod
     def depths_of(cls, layers: tuple[Layer, ...]) -> Sequence[int]:
-        sizes = _sizes(layers)
-        ways = _bases(layers, sizes) if sizes else []
+        ways = [layout for sizes in _sizes(layers) for layout in _bases(layers, sizes)]
         return sorted({HEAD + layout.depth for layout in ways})
 
     @classmethod
     def parse(cls, layers: tuple[Layer, ...]) -> Self | None:
-        sizes = _sizes(layers)
-        lines = _lines(layers, sizes) if sizes else None
-        if sizes is None or lines is None:
-            return None
-        m, R, G, block = sizes
-        source = layers[0].weight.reshape(len(layers[0].weight), TABLES, -1)
-        lane = int(np.argmax(source[:, 0, (R + G) // block]))
-        for layout in _bases(layers, sizes):
-            found = _steps(layers[HEAD:], layout, G)
-            if found is None:
-                continue
-            entries = layers[3].weight[:, :R, : m * G].astype(np.float64) + layout.modulus
-            if entries.min() < 0 or entries.max() >= layout.modulus or (entries % 1).any():
-                return None
-            words = entries.astype(np.int64).reshape(TABLES, R, m, G).transpose(0, 2, 1, 3)
-            return cls(len(layers[0].weight), layout, block, lines, lane, *found, np.ascontiguousarray(words))
+        for sizes in _sizes(layers):
+            lines = _lines(layers, sizes)
+            for layout in _bases(layers, sizes) if lines is not None else []:
+                steps = _steps(layers[HEAD:], layout, sizes)
+                words = _words(layers[3], layout, sizes)
+                if steps is None or words is None or HEAD + layout.depth != len(layers):
+                    continue
+                source = layers[0].weight.reshape(len(layers[0].weight), TABLES, -1)
+                carried = source[:, 0, (sizes.rows + sizes.columns) // sizes.block :].argmax(axis=0).tolist()
+                (slope, bias), *others = steps
+                prints = tuple(PrintSteps(i, *some) for i, some in zip(carried[1:], others, strict=True))
+                default = float(layers[-1].weight[1, 0]) if prints else 0.0
+                assert lines is not None
+                own = (len(source), layout, sizes.block, lines, carried[0], slope, bias, words)
+                return cls(*own, prints, default)
         return None
 
     @property
     def searches(self) -> bool:
         return True
-
-    @cached_property
-    def _lane_ends(self) -> tuple[Array, Array]:
-        """[k - 1] from where on lane j + 1 is reached, and [k] up to where lane j is not left."""
-        slope, bias = self.lane_slope.astype(np.float64), self.lane_bias.astype(np.float64)
-        return bias / slope, np.append((bias - 1) / slope, np.inf)
 
     def find(self, t: Array) -> tuple[Array, Array]:
         t = np.maximum(t, 0)  # as the copies are
@@ -123,17 +154,24 @@ class Packed(Gadget):
             cell, decided = line.find(t)
             cells.append(cell)
             sure &= decided
-        return self.classes_at(cells, lane).astype(t.dtype)[:, None], sure
+        found = self.classes_at(cells, lane)
+        if not self.prints:
+            return found.astype(t.dtype)[:, None], sure
+        own, value = np.zeros(len(t), np.int64), 1
+        for steps in self.prints:
+            digit, decided = _reached(steps.slope, steps.bias, t[:, steps.coordinate])
+            own += value * digit
+            value *= len(steps.slope) + 1
+            sure &= decided
+        number, stored = found % self.layout.classes, found // self.layout.classes
+        return np.where(own == stored, number, self.default).astype(t.dtype)[:, None], sure
 
     def find_lanes(self, z: Array) -> tuple[Array, Array]:
         """The lane of each coordinate, and whether the layers would say just that."""
-        on, off = self._lane_ends
-        z = z.astype(np.float64)
-        lane = np.searchsorted(on, z, side="right")
-        return lane, z <= off.take(lane)
+        return _reached(self.lane_slope, self.lane_bias, z)
 
     def classes_at(self, cells: Sequence[Array], lane: Array) -> Array:
-        """Classes of known cells of the lines, one array of them for each line, in known lanes."""
+        """What is stored in known cells of the lines, one array of them for each line, in known lanes."""
         m, G = self.layout.words, self.words.shape[3]
         words = np.zeros((m, len(lane)), np.int64)
         for k, held in enumerate(self.words.reshape(TABLES, m, -1)):
@@ -151,28 +189,39 @@ class Packed(Gadget):
         return total
 
 
-def _sizes(layers: tuple[Layer, ...]) -> tuple[int, int, int, int] | None:
-    """Words, rows, columns and cells of a block, if the first layers have the shapes of a packed readout."""
+def _reached(slope: Array, bias: Array, z: Array) -> tuple[Array, Array]:
+    """How many steps, in order, each z reaches, and whether the layers would say just that."""
+    slope, bias, z = (a.astype(np.float64) for a in (slope, bias, z))
+    found = np.searchsorted(bias / slope, z, side="right")
+    return found, z <= np.append((bias - 1) / slope, np.inf).take(found)
+
+
+def _sizes(layers: tuple[Layer, ...]) -> list[Sizes]:
+    """What the sizes may be, if the first layers have the shapes of a packed readout."""
     if len(layers) <= HEAD + 1:
-        return None
+        return []
     copy, units, hots, emit, total = layers[: HEAD + 1]
     if not (isinstance(copy, Linear) and all(isinstance(layer, Grouped) for layer in (units, hots, emit))):
-        return None
-    if len(emit.weight) != TABLES or units.weight.shape[1] != 1 or units.weight.shape[2] < 2 or total.width % 4:
-        return None
-    block, m, (cells, outputs) = units.weight.shape[2] // 2, total.width // 4, emit.weight.shape[1:]
-    G = (outputs - 1) // m if m else 0
-    R = cells - G - block
-    fits = R > 0 and G > 0 and copy.width * block == TABLES * cells and len(hots.weight) == TABLES * cells
-    return (m, R, G, block) if fits and R % block == G % block == 0 else None
+        return []
+    if len(emit.weight) != TABLES or units.weight.shape[1] != 1 or units.weight.shape[2] < 2:
+        return []
+    block, (cells, outputs), found = units.weight.shape[2] // 2, emit.weight.shape[1:], []
+    if copy.width * block != TABLES * cells or len(hots.weight) != TABLES * cells:
+        return []
+    for prints in range(MOST_PRINTS + 1):
+        m, over = divmod(total.width, 4 + prints)
+        G, more = divmod(outputs - 1 - prints, m) if m else (0, 1)
+        R = cells - G - block * (1 + prints)
+        if not over and not more and R > 0 and G > 0 and R % block == G % block == 0:
+            found.append(Sizes(m, R, G, block, prints))
+    return found
 
 
-def _lines(layers: tuple[Layer, ...], sizes: tuple[int, int, int, int]) -> tuple[Line, ...] | None:
+def _lines(layers: tuple[Layer, ...], sizes: Sizes) -> tuple[Line, ...] | None:
     """Rows and columns of each table; whether these are the layers of that, whoever asks compares himself."""
-    _, R, G, block = sizes
-    copy, units = layers[:2]
+    (_, R, G, block, _), (copy, units) = sizes, layers[:2]
     source = copy.weight.reshape(len(copy.weight), TABLES, -1)
-    weight, bias = (a.reshape(TABLES, R + G + block, 2) for a in (units.weight, units.bias))
+    weight, bias = (a.reshape(TABLES, -1, 2) for a in (units.weight, units.bias))
     lines = []
     for k in range(TABLES):
         for start, stop in ((0, R), (R, R + G)):
@@ -183,32 +232,54 @@ def _lines(layers: tuple[Layer, ...], sizes: tuple[int, int, int, int]) -> tuple
     return tuple(lines)
 
 
-def _bases(layers: tuple[Layer, ...], sizes: tuple[int, int, int, int]) -> list[Layout]:
+def _bases(layers: tuple[Layer, ...], sizes: Sizes) -> list[Layout]:
     """Layouts whose words are below the emitted wall and whose digits have the widths of the layers."""
-    m, R, _, _ = sizes
-    wall, found = float(layers[3].weight[0, R, 0]), []
+    m, own = sizes.words, int(sizes.prints > 0)
+    wall, found = float(layers[3].weight[0, sizes.rows, 0]), []
     for base in range(2, LARGEST_BASE + 1):
         layout = Layout(base, 1, m)
         at = HEAD + layout.depth - 1
-        if layout.modulus != wall or at >= len(layers):
+        if layout.modulus != wall or at >= len(layers) or not isinstance(layers[at], Linear):
             continue
-        digits = layers[at].weight.shape[0] // m - 2 - layout.stages[-1][1]
-        if isinstance(layers[at], Linear) and 1 <= digits <= m * layout.capacity:
-            found.append(replace(layout, digits=digits))
+        digits = len(layers[at].weight) // m - 2 - own - layout.stages[-1][1]
+        prints = _print_digits(layers[HEAD + 1], base, sizes) if own else 0
+        if digits - prints >= 1 and digits <= m * layout.capacity:
+            found.append(replace(layout, digits=digits, prints=prints))
     return found
 
 
-def _steps(tail: tuple[Layer, ...], layout: Layout, columns: int) -> tuple[Array, Array] | None:
-    """Slopes and biases of the steps into lanes, if these are the layers that take such words apart."""
-    steps = layout.lanes - 1
-    if len(tail) < layout.depth or tail[1].width != layout.words * (3 + steps):
+def _print_digits(units: Layer, base: int, sizes: Sizes) -> int:
+    """How many digits a fingerprint has of which so many values are told apart."""
+    weight = units.weight.reshape(sizes.words, 4 + sizes.prints, -1)[0]
+    values = float(np.prod([1.0 + np.count_nonzero(row) for row in weight[4:]]))
+    return round(float(np.log(values) / np.log(base)))
+
+
+def _words(emit: Layer, layout: Layout, sizes: Sizes) -> Array | None:
+    m, R, G = sizes[:3]
+    entries = emit.weight[:, :R, : m * G].astype(np.float64) + layout.modulus
+    if entries.min() < 0 or entries.max() >= layout.modulus or (entries % 1).any():
         return None
-    weight = tail[1].weight.reshape(-1, 4, 3 + steps)
-    slope, bias = -weight[0, 3, 3:], tail[1].bias[3 : 3 + steps]
-    if not (slope > 0).all():
+    return np.ascontiguousarray(entries.astype(np.int64).reshape(TABLES, R, m, G).transpose(0, 2, 1, 3))
+
+
+def _steps(tail: tuple[Layer, ...], layout: Layout, sizes: Sizes) -> list[tuple[Array, Array]] | None:
+    """Slopes and biases of the steps into lanes, and of own fingerprints, if these are the layers of that."""
+    if len(tail) < layout.depth:
         return None
-    ends = bias.astype(np.float64) / slope, (bias.astype(np.float64) - 1) / slope
-    if any((np.diff(end) < 0).any() for end in ends):
+    units = tail[1].weight.reshape(layout.words, 4 + sizes.prints, -1)[0]
+    counts = [layout.lanes - 1, *(int(np.count_nonzero(row)) for row in units[4:])]
+    if units.shape[1] != 3 + sum(counts):
         return None
-    expected = digit_layers(layout, columns, (slope, bias), slope.dtype)
-    return (slope, bias) if same_layers(tail[: layout.depth], expected) else None
+    found, start = [], 3
+    for i, count in enumerate(counts):
+        slope, bias = -units[3 + i, start : start + count], tail[1].bias[start : start + count]
+        start += count
+        if not (slope > 0).all():
+            return None
+        ends = bias.astype(np.float64) / slope, (bias.astype(np.float64) - 1) / slope
+        if any((np.diff(end) < 0).any() for end in ends):
+            return None
+        found.append((slope, bias))
+    expected = digit_layers(layout, sizes.columns, found[0], tail[0].weight.dtype, found[1:])
+    return found if same_layers(tail[: len(expected)], expected) else None

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.gadgets.digits import Layout, layouts, of_fewer_lanes
+from onelayer.gadgets.layout import Layout, layouts, of_fewer_lanes
 from onelayer.gadgets.line import trapezoids
 from onelayer.gadgets.packed import TABLES, Packed
 from onelayer.network.blocks import over_threads

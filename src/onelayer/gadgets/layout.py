@@ -1,0 +1,113 @@
+"""How classes, and fingerprints of their inputs, are packed as digits into words, which float32 holds exactly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+#: Bits of a word: whole numbers up to 2^24 are numbers of float32.
+WORD_BITS = 24
+#: Values that one stage tells apart at most, unless a single digit has more.
+STAGE = 16
+LARGEST_BASE = 32
+MOST_WORDS = 6
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How classes are packed: q digits of base b each, and the digits of all lanes one after the other in words."""
+
+    base: int  # b
+    digits: int  # q, of a class and of its fingerprint
+    words: int  # m, of a cell
+    prints: int = 0  # of these, the highest, which are a fingerprint
+
+    @cached_property
+    def capacity(self) -> int:
+        """D, digits of a word."""
+        return _capacity(self.base)
+
+    @property
+    def lanes(self) -> int:
+        """k, answers that share a cell."""
+        return self.words * self.capacity // self.digits
+
+    @property
+    def modulus(self) -> int:
+        return int(self.base**self.capacity)
+
+    @property
+    def stages(self) -> list[tuple[int, int]]:
+        """(lowest digit, digits) of each stage, from the top."""
+        per = max(1, int(np.floor(np.log(STAGE + 0.5) / np.log(self.base))))
+        starts = range(0, self.capacity, per)
+        return [(i, min(per, self.capacity - i)) for i in reversed(starts)]
+
+    @property
+    def depth(self) -> int:
+        """How many layers take a word apart: sums, lane, two borrows, three to a stage, the class; and compare."""
+        return 9 + 3 * len(self.stages) + (1 if self.prints == 0 else 5)
+
+    @property
+    def classes(self) -> int:
+        """Numbers that the digits of a class tell apart."""
+        return int(self.base ** (self.digits - self.prints))
+
+    @property
+    def fingerprints(self) -> int:
+        return int(self.base**self.prints)
+
+    def place(self, lane: int, digit: int) -> tuple[int, int]:
+        """In which word, and at which place of it, a lane has a digit of its class."""
+        return divmod(lane * self.digits + digit, self.capacity)
+
+    def held(self, word: int, place: int) -> tuple[int, int] | None:
+        """Whose digit that is: (lane, digit), or None."""
+        lane, digit = divmod(word * self.capacity + place, self.digits)
+        return (lane, digit) if lane < self.lanes else None
+
+
+def layouts(classes: int, print_bits: float = 0.0) -> list[Layout]:
+    """Ways to pack, each with more answers to a word than those of fewer words."""
+    found: list[Layout] = []
+    for m in range(1, MOST_WORDS + 1):
+        fitting = []
+        for b, q in _bases(classes):
+            prints = int(np.ceil(print_bits / np.log2(b) - 1e-9))
+            if b ** (q + prints) <= 1 << WORD_BITS:  # class and fingerprint are compared as whole numbers
+                fitting.append(Layout(b, q + prints, m, prints))
+        if not fitting:
+            break
+        best = max(fitting, key=lambda layout: (layout.lanes, -layout.digits))
+        if best.lanes > max((m * layout.lanes // layout.words for layout in found), default=0):
+            found.append(best)
+    return found
+
+
+def of_fewer_lanes(layout: Layout) -> list[Layout]:
+    """The same words with more digits to a class than it needs: for few answers, which fill no lane each."""
+    digits = [layout.capacity * layout.words // lanes for lanes in range(layout.lanes - 1, 0, -1)]
+    return [replace(layout, digits=q) for q in dict.fromkeys(digits) if q > layout.digits]
+
+
+def _bases(classes: int) -> list[tuple[int, int]]:
+    """The smallest base of which so many digits tell the classes apart, for each number of digits."""
+    found = []
+    for q in range(1, WORD_BITS + 1):
+        b = max(2, round(classes ** (1.0 / q)) - 1)
+        while b**q < classes:
+            b += 1
+        if b <= LARGEST_BASE:
+            found.append((b, q))
+        if b == 2:
+            break
+    return found
+
+
+def _capacity(base: int) -> int:
+    digits = 0
+    while base ** (digits + 1) <= 1 << WORD_BITS:
+        digits += 1
+    return digits
