@@ -14,7 +14,7 @@ from onelayer.network.blocks import apply_stack, evaluate
 from onelayer.network.layers import apply_layer
 from onelayer.problems import unknown_inputs as strangers
 from onelayer.problems.sequences import Sequences
-from onelayer.readouts.false_hits import Stored, bound, upper_limit
+from onelayer.readouts.false_hits import Fingerprints, Stored, upper_limit
 from onelayer.search.problem import Problem
 from onelayer.search.routes import Found
 
@@ -50,8 +50,8 @@ def unknown_inputs(problem: Problem, found: Found, model: Model) -> list[Constan
         Constant(
             "false_hits",
             max((a.bound for a in asked), default=1.0),
-            f"bound on the share of unknown inputs that do not get the default, if they lie nowhere denser around "
-            f"stored contexts than sequences drawn at random do: {bounds}"
+            f"bound on the share of unknown inputs that do not get the default, if {readout.stored.assumes}: "
+            f"{bounds}"
             if asked
             else none,
         ),
@@ -65,7 +65,7 @@ def unknown_inputs(problem: Problem, found: Found, model: Model) -> list[Constan
     ]
 
 
-def _ask(problem: Problem, stored: Stored, model: Model) -> list[Asked]:
+def _ask(problem: Problem, stored: Stored | Fingerprints, model: Model) -> list[Asked]:
     assert problem.default is not None
     n, large = problem.sequences.n, problem.sequences.token_count() > LARGE
     count = int(np.clip(min((TOKENS >> large) // n, PAIRS // n**2), LEAST, MOST))
@@ -79,7 +79,10 @@ def _ask(problem: Problem, stored: Stored, model: Model) -> list[Asked]:
         search = model.evaluator.searches["readout"]
         answers = apply_stack(model.transformer.readout, h) if search is None else search(h)
         hits = int((answers != default).any(axis=1).sum())
-        asked.append(Asked(kind, len(h), hits, bound(stored.distances(t), stored.reach)))
+        found = stored.bound(t)
+        # More hits than the bound explains speak against what it assumes: then what was measured is the bound.
+        low = upper_limit(len(h) - hits, len(h))  # of those that get the default
+        asked.append(Asked(kind, len(h), hits, max(found, upper_limit(hits, len(h))) if 1 - low > found else found))
     return asked
 
 

@@ -39,6 +39,12 @@ class Stored:
     coordinates: int
     reach: float
 
+    assumes = "they lie nowhere denser around stored contexts than sequences drawn at random do"
+
+    def bound(self, t: Array) -> float:
+        """Upper bound on the share of strangers that are taken for stored, from the coordinates [T, c] of some."""
+        return bound(self.distances(t), self.reach)
+
     def distances(self, t: Array) -> Array:
         """Of coordinates [T, c] to the nearest stored ones in their rows."""
         row = np.searchsorted((self.rows.cells.low + self.rows.cells.high) / 2, t[:, 0])
@@ -61,6 +67,18 @@ class Stored:
             return z
         low, high = float(self.rows.z.min()), float(self.rows.z.max())
         return np.asarray(row * (high - low + 3.0) + np.clip(z, low - 1.0, high + 1.0))
+
+
+@dataclass(frozen=True)
+class Fingerprints:
+    """Stored answers with a fingerprint of their inputs, of which there are so many."""
+
+    values: int
+
+    assumes = "the fingerprint of an unknown input and the one stored where it looks agree by chance"
+
+    def bound(self, t: Array) -> float:  # noqa: ARG002
+        return 1.0 / self.values
 
 
 def bound(distances: Array, reach: float) -> float:

@@ -106,7 +106,7 @@ def _lattice_kinds(keys: Array, values: Array, task: Task) -> tuple[list[str], s
         able = [name for name in able if READOUTS[name].knows_stored]
     if len(able) == 1:
         return able, READOUTS[able[0]].why
-    sizes = {name: READOUTS[name].expected_parameters(keys, values) for name in able}
+    sizes = {name: READOUTS[name].expected_parameters(keys, values, task) for name in able}
     compared = ", ".join(f"{kind} about {size:,.0f}" for kind, size in sizes.items())
     return sorted(sizes, key=lambda kind: sizes[kind]), f"the smaller by parameters expected: {compared}"
 

@@ -27,6 +27,7 @@ class Task:
     wish: str  # a readout, or "auto"
     default: Array | None  # [q] what an unknown input gets
     seed: int
+    false_hits: float = 1e-4  # of unknown inputs, the share that may get another answer than the default
 
 
 class ReadoutMethod(ABC):
@@ -64,7 +65,7 @@ class ReadoutMethod(ABC):
         raise NotImplementedError
 
     @classmethod
-    def expected_parameters(cls, keys: Array, values: Array) -> float:  # noqa: ARG003
+    def expected_parameters(cls, keys: Array, values: Array, task: Task) -> float:  # noqa: ARG003
         """A forecast on a lattice, by which "auto" compares readouts before one is built."""
         return np.inf
 

@@ -16,11 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onelayer.gadgets.gadget import Gadget
 from onelayer.gadgets.layout import Layout, layouts, of_fewer_lanes
 from onelayer.gadgets.line import trapezoids
-from onelayer.gadgets.packed import TABLES, Packed
+from onelayer.gadgets.packed import TABLES, Packed, PrintSteps
 from onelayer.network.blocks import over_threads
 from onelayer.readouts.cells import Cells, cut
+from onelayer.readouts.false_hits import Fingerprints
 from onelayer.readouts.method import ReadoutMethod, Task, readout
 from onelayer.readouts.peeling import Round, peel
 from onelayer.readouts.plateaus import on_a_line
@@ -39,6 +41,8 @@ LOAD, FOR_FEW, RELOAD, TRIES = 1.235, 2.0, 1.01, 16
 CLUSTERED, CLUSTERED_TRIES = 1.06, 12
 #: Distinct values of a coordinate per row cell, so that rows fill evenly.
 VALUES_PER_ROW = 6
+#: Coordinates that fingerprints may be read off, besides; and cells of one of them, at most.
+WITH_PRINTS, MOST_PRINT_CELLS = COORDINATES + 2, 256
 #: Fewest keys of a lane: fewer do not peel at a load worth having.
 FEWEST_KEYS = 64
 #: What a cell costs beside its entries: two units of two numbers, and three to make one of them.
@@ -79,14 +83,24 @@ class Shape:
         """About: copies, units, one-hots, emitted words with their walls, digits."""
         cells, m = TABLES * self.cells, self.layout.words
         copies = cells // self.block * (COORDINATES + 1)
-        tail = 400 * m * len(self.layout.stages)
+        tail = m * (400 * len(self.layout.stages) + PER_CELL * sum(print_sizes(self.layout)))
         return copies + PER_CELL * cells + (cells + TABLES) * (m * self.columns + 1) + tail
 
 
-def shapes(keys: int, classes: int, finest: float) -> list[Shape]:
-    """Ways to pack, the smallest first."""
+def print_sizes(layout: Layout) -> tuple[int, ...]:
+    """Cells of each coordinate that a fingerprint is read off."""
+    if layout.fingerprints <= MOST_PRINT_CELLS:
+        return (layout.fingerprints,) if layout.prints else ()
+    low = layout.prints // 2
+    return layout.base**low, layout.base ** (layout.prints - low)
+
+
+def shapes(keys: int, classes: int, finest: float, print_bits: float = 0.0) -> list[Shape]:
+    """Ways to pack, the smallest first; none, if classes and fingerprints together are too long."""
     found = []
-    ways = layouts(classes)
+    ways = layouts(classes, print_bits)
+    if not ways:
+        return []
     for layout in [*ways, *of_fewer_lanes(ways[0])]:
         each = keys / layout.lanes
         if each >= FEWEST_KEYS or layout.lanes == 1:
@@ -100,27 +114,66 @@ def finest_rows(keys: Array) -> float:
     return max(1.0, float(min(values)) / VALUES_PER_ROW)
 
 
-def expected_parameters(keys: Array, values: Array) -> float:
-    """A forecast, by which readouts are compared before one is built."""
+def expected_parameters(keys: Array, values: Array, print_bits: float = 0.0) -> float:
+    """A forecast, by which readouts are compared before one is built; infinite where none can be."""
     classes, answers = numbered_classes(values)
-    ways = shapes(len(keys), int(answers.max()) + 1, finest_rows(keys))
+    ways = shapes(len(keys), int(answers.max()) + 1, finest_rows(keys), print_bits)
+    if not ways or keys.shape[1] < COORDINATES + len(print_sizes(ways[0].layout)):
+        return float("inf")
     listed = 0 if classes is None else (7 + values.shape[1]) * len(classes)
     return float(ways[0].parameters + listed)
 
 
-def construct(keys: Array, values: Array, dtype: np.dtype[Any], radius: float, seed: int) -> Readout | None:
-    """Distinct coordinates [M, 7 or more] and answers [M, q]; None if the keys would not peel."""
+def construct(
+    keys: Array,
+    values: Array,
+    dtype: np.dtype[Any],
+    radius: float,
+    seed: int,
+    default: Array | None = None,
+    false_hits: float = 1.0,
+) -> Readout | None:
+    """Distinct coordinates [M, 7 or more] and answers [M, q]; None if the keys would not peel. With a default,
+    fingerprints, of which about a share of ``false_hits`` agree by chance, say what is stored."""
     classes, answers = numbered_classes(values)
-    packed = _packed(keys, answers, dtype, radius, seed)
-    if packed is None or classes is None:
-        return packed
-    listed = on_a_line(np.arange(len(classes), dtype=np.float64), classes, dtype)
-    return replace(packed, gadgets=(*packed.gadgets, *listed.gadgets))
+    bits = 0.0 if default is None else -np.log2(false_hits)
+    ways = shapes(len(keys), int(answers.max()) + 1, finest_rows(keys), bits)
+    sizes = print_sizes(ways[0].layout) if ways else ()
+    if not ways or keys.shape[1] < COORDINATES + len(sizes):
+        return None
+    cuts = [cut(keys[:, i], i, size, 3 * radius) for i, size in enumerate(sizes, COORDINATES)]
+    if any(cells.count != size for (cells, _), size in zip(cuts, sizes, strict=True)):
+        return None
+    own, value = np.zeros(len(keys), np.int64), ways[0].layout.classes
+    for (_, digit), size in zip(cuts, sizes, strict=True):
+        own += value * digit
+        value *= size
+    packed = _packed(keys, own + answers, ways[0].layout, dtype, radius, seed)
+    if packed is None:
+        return None
+    (gadget,), other = packed.gadgets, 0.0
+    assert isinstance(gadget, Packed)
+    if default is not None:
+        other = float(default[0]) if classes is None else float(len(classes))
+        classes = None if classes is None else np.concatenate([classes, default[None]])
+    steps = tuple(_print_steps(cells, dtype) for cells, _ in cuts)
+    guard = min([packed.guard, *(room for _, room in steps)])
+    gadgets: list[Gadget] = [replace(gadget, prints=tuple(some for some, _ in steps), default=other)]
+    if classes is not None:
+        gadgets += on_a_line(np.arange(len(classes), dtype=np.float64), classes, dtype).gadgets
+    stored = Fingerprints(ways[0].layout.fingerprints) if sizes else None
+    return replace(packed, gadgets=tuple(gadgets), guard=guard, stored=stored)
 
 
-def _packed(keys: Array, answers: Array, dtype: np.dtype[Any], radius: float, seed: int) -> Readout | None:
-    ways = shapes(len(keys), int(answers.max()) + 1, finest := finest_rows(keys))
-    layout = ways[0].layout
+def _print_steps(cells: Cells, dtype: np.dtype[Any]) -> tuple[PrintSteps, float]:
+    weight, bias, guard = trapezoids(cells.low, cells.high, dtype)
+    return PrintSteps(cells.coordinate, -weight[1:, 1], bias[1:, 1]), guard
+
+
+def _packed(
+    keys: Array, answers: Array, layout: Layout, dtype: np.dtype[Any], radius: float, seed: int
+) -> Readout | None:
+    finest = finest_rows(keys)
     for attempt in range(TRIES + CLUSTERED_TRIES):
         rng, later = np.random.default_rng([seed, attempt, 13]), max(0, attempt + 1 - TRIES)
         order = np.append(rng.permutation(2 * TABLES), 2 * TABLES) if not later else rng.permutation(COORDINATES)
@@ -226,12 +279,12 @@ def _distinct(z: Array) -> int:
 
 @readout
 class InPackedCells(ReadoutMethod):
-    name, order, least_coordinates = "packed", 5, COORDINATES
+    name, order, least_coordinates, knows_stored = "packed", 5, COORDINATES, True
 
     @classmethod
     def on_lattice(cls, keys: Array, values: Array, task: Task) -> Readout | None:
-        return construct(keys, values, task.dtype, task.radius, task.seed)
+        return construct(keys, values, task.dtype, task.radius, task.seed, task.default, task.false_hits)
 
     @classmethod
-    def expected_parameters(cls, keys: Array, values: Array) -> float:
-        return expected_parameters(keys, values)
+    def expected_parameters(cls, keys: Array, values: Array, task: Task) -> float:
+        return expected_parameters(keys, values, 0.0 if task.default is None else -np.log2(task.false_hits))

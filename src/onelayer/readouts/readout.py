@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from onelayer.gadgets.gadget import Gadget
 from onelayer.gadgets.stacks import layers_of
 from onelayer.network import Layer
-from onelayer.readouts.false_hits import Stored
+from onelayer.readouts.false_hits import Fingerprints, Stored
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Readout:
     gadgets: tuple[Gadget, ...]
     count: int  # plateaus, boxes, cells
     guard: float  # smallest distance of a stored coordinate to the end of its plateau
-    stored: Stored | None = None  # where a stored answer is given instead of a default
+    stored: Stored | Fingerprints | None = None  # where a stored answer is given instead of a default
     kind: str = ""
     compared: str = ""  # why this one, instead of others
 

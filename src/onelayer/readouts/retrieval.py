@@ -138,5 +138,5 @@ class ByRetrieval(ReadoutMethod):
         return construct(keys, values, task.dtype, task.radius, task.seed)
 
     @classmethod
-    def expected_parameters(cls, keys: Array, values: Array) -> float:  # noqa: ARG003
+    def expected_parameters(cls, keys: Array, values: Array, task: Task) -> float:  # noqa: ARG003
         return expected_parameters(values)

@@ -191,5 +191,5 @@ class InTable(ReadoutMethod):
         return construct(keys, values, task.dtype, task.radius, task.default)
 
     @classmethod
-    def expected_parameters(cls, keys: Array, values: Array) -> float:
+    def expected_parameters(cls, keys: Array, values: Array, task: Task) -> float:  # noqa: ARG003
         return expected_parameters(keys, values)

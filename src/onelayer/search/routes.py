@@ -33,6 +33,8 @@ VERY_LARGE_TABLE = 1 << 21
 ROOMY = 1.5
 #: Sequences of fewer components, all tokens counted, are not told from strangers by the cells of a lattice.
 FEWEST_COMPONENTS = 3
+#: Answers from which on fingerprints are worth two more coordinates.
+FEWEST_PRINTED = 4096
 #: Up to this many answers float32 tries the published head first; beyond, its ids are too close together.
 SMALL_FOR_FLOAT32 = 512
 
@@ -150,6 +152,8 @@ def _rejects_on_a_lattice(problem: Problem) -> bool:
 def _lattice_rank(problem: Problem) -> int:
     """A large table needs more coordinates to choose from, or some row is ambiguous along all of them."""
     more = _tabular(problem) and len(problem.answers.rows) > VERY_LARGE_TABLE
+    if _prints(problem):
+        return packed.WITH_PRINTS
     if not _tabular(problem) and problem.readout != "retrieval":
         return packed.COORDINATES
     return lattice.LARGER_RANK if more else lattice.DEFAULT_RANK
@@ -158,7 +162,13 @@ def _lattice_rank(problem: Problem) -> int:
 def _tabular(problem: Problem) -> bool:
     """Whether a lattice is most likely read off by a table."""
     reals = problem.readout == "auto" and problem.answers.form.classes is None
-    return problem.readout == "table" or problem.default is not None or reals
+    return problem.readout == "table" or (problem.default is not None and not _prints(problem)) or reals
+
+
+def _prints(problem: Problem) -> bool:
+    """Whether there is a default, and fingerprints in packed cells are likely smaller than a table."""
+    many = problem.answers.form.classes is not None and len(problem.answers.rows) >= FEWEST_PRINTED
+    return problem.default is not None and (problem.readout == "packed" or (problem.readout == "auto" and many))
 
 
 def _search_route(problem: Problem, stream: Stream, route: Route, automatic: bool) -> Found | HypothesisError:
