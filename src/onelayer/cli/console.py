@@ -62,6 +62,10 @@ Default = Annotated[
     str | None,
     typer.Option(help="Answer for inputs that are not stored: a class, or a number.", show_default=False),
 ]
+FalseHits = Annotated[
+    float | None,
+    typer.Option(help="With --default: which share of unknown inputs may get another answer (1e-4)."),
+]
 Positions = Annotated[
     bool | None,
     typer.Option("--positions/--no-positions", help="Whether the order of tokens matters; by default in .conll."),
@@ -83,6 +87,7 @@ def options_for(
     readout: Readout,
     positions: bool | None,
     default: str | None,
+    false_hits: float | None,
     seed: int,
 ) -> Options:
     """The options of `memorize` and `plan` as the library takes them. Sentences are read in their order."""
@@ -97,6 +102,8 @@ def options_for(
     )
     if default is not None:
         options["default"] = like_answers(default, table.Y)
+    if false_hits is not None:
+        options["false_hits"] = false_hits
     return options
 
 

@@ -12,6 +12,7 @@ from onelayer.cli.console import (
     Data,
     Default,
     Dtype,
+    FalseHits,
     MappingOption,
     OnConflictOption,
     Overwrite,
@@ -50,6 +51,7 @@ def memorize(
     readout: ReadoutOption = "auto",
     positions: Positions = None,
     default: Default = None,
+    false_hits: FalseHits = None,
     on_conflict: OnConflictOption = "refuse",
     conflicts_file: Annotated[
         Path | None,
@@ -73,7 +75,7 @@ def memorize(
     with progress() as step, about(data):
         step("reading")
         table = read_table(data)
-        options = options_for(data, table, rank, dtype, mapping, readout, positions, default, seed)
+        options = options_for(data, table, rank, dtype, mapping, readout, positions, default, false_hits, seed)
         read = data_of(table)
         if conflicts_file is not None:
             write_conflicts(
@@ -132,6 +134,7 @@ def plan(
     readout: ReadoutOption = "auto",
     positions: Positions = None,
     default: Default = None,
+    false_hits: FalseHits = None,
     on_conflict: OnConflictOption = "refuse",
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -140,7 +143,7 @@ def plan(
     with progress() as step, about(data):
         step("reading")
         table = read_table(data)
-        options = options_for(data, table, rank, dtype, mapping, readout, positions, default, seed)
+        options = options_for(data, table, rank, dtype, mapping, readout, positions, default, false_hits, seed)
         result = plan_data(*data_of(table), on_conflict=on_conflict, on_step=step, **options)
     if as_json:
         print_json(result.to_json())

@@ -18,7 +18,7 @@ import numpy as np
 from onelayer.errors import HypothesisError, PrecisionError
 from onelayer.gadgets.stacks import layers_of
 from onelayer.ledger import Constant
-from onelayer.readouts import packed
+from onelayer.readouts import packed_sizes
 from onelayer.search.problem import Problem
 from onelayer.search.routes import Found, Step, search
 
@@ -133,7 +133,7 @@ def _on_a_lattice(first: Candidate) -> float:
     classes = first.problem.answers.form.classes
     count = len(np.unique(first.problem.answers.rows, axis=0)) if classes is None else len(classes)
     listed = 0 if classes is not None else 8 * count
-    ways = packed.shapes(first.found.fit.distinct, max(count, 2), np.inf)
+    ways = packed_sizes.shapes(first.found.fit.distinct, max(count, 2), np.inf)
     return float(listed + ways[0].parameters) if ways else np.inf
 
 

@@ -49,6 +49,7 @@ def memorize(
     readout: Readout = "auto",
     positions: bool = False,
     default: Any = NO_DEFAULT,
+    false_hits: float | None = None,
     seed: int = 0,
     scope: Scope | None = None,
     on_conflict: OnConflict = "refuse",
@@ -74,6 +75,8 @@ def memorize(
               was measured on sequences drawn at random (``false_hits_measured``). A sequence with a token that is
               not in the vocabulary, or too large for the dtype, gets it at all its tokens; without a default, both
               are errors
+    false_hits  with a default, which share of unknown inputs may get another answer: stored answers are given
+              fingerprints of so many bits, -log2 of it. Left out, 1e-4 for many answers; few are kept in a table
     seed      same data and seed, same weights
     scope     "token" or "sequence", where the shape of Y leaves it open
     on_conflict  what to do where one context has several answers: "refuse" the data; keep the "first" of them, or
@@ -91,7 +94,7 @@ def memorize(
     [['crime', 'money']]
     """
     options = Options(lengths=lengths, rank=rank, dtype=dtype, mapping=mapping, readout=readout)
-    options |= Options(positions=positions, default=default, seed=seed, scope=scope)
+    options |= Options(positions=positions, default=default, false_hits=false_hits, seed=seed, scope=scope)
     return _compile(settled(X, Y, on_conflict, options), options, certify, tolerance, on_step)
 
 

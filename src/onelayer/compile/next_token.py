@@ -32,7 +32,7 @@ from onelayer.gadgets.windows import window_sums
 from onelayer.ledger import Constant, Ledger
 from onelayer.network import Attention, Embedding, Linear, Transformer
 from onelayer.problems.windows import TextWindows
-from onelayer.readouts import packed, retrieval
+from onelayer.readouts import packed, packed_sizes, retrieval
 from onelayer.readouts.plateaus import on_a_line
 from onelayer.readouts.readout import Readout
 from onelayer.statements import CATALOGUE
@@ -93,7 +93,7 @@ def construct(windows: TextWindows, seed: int = 0, on_step: Step = lambda _: Non
     dense = _packs(windows)
     for attempt in range(ATTEMPTS):
         on_step(f"adding up {windows.count:,} windows")
-        draw = draw_codes(windows, seed, attempt, packed.COORDINATES if dense else DEFAULT_RANK)
+        draw = draw_codes(windows, seed, attempt, packed_sizes.COORDINATES if dense else DEFAULT_RANK)
         if draw is None:
             continue
         on_step(f"storing what follows {len(windows.first):,} windows")
@@ -114,7 +114,7 @@ def _packs(windows: TextWindows) -> bool:
     """Whether packed cells are expected to take fewer parameters than one number to a cell."""
     n, M, K = windows.context, len(windows.first), len(windows.distributions)
     lane = n * (n + 2 * DEFAULT_RANK)  # what the gates of the places need for one more coordinate
-    return packed.shapes(M, K, np.inf)[0].parameters + lane < retrieval.expected_parameters(
+    return packed_sizes.shapes(M, K, np.inf)[0].parameters + lane < retrieval.expected_parameters(
         windows.answers[:, None]
     )
 

@@ -79,10 +79,10 @@ def _ask(problem: Problem, stored: Stored | Fingerprints, model: Model) -> list[
         search = model.evaluator.searches["readout"]
         answers = apply_stack(model.transformer.readout, h) if search is None else search(h)
         hits = int((answers != default).any(axis=1).sum())
-        found = stored.bound(t)
-        # More hits than the bound explains speak against what it assumes: then what was measured is the bound.
-        low = upper_limit(len(h) - hits, len(h))  # of those that get the default
-        asked.append(Asked(kind, len(h), hits, max(found, upper_limit(hits, len(h))) if 1 - low > found else found))
+        found, count = stored.bound(t), len(h)
+        # More hits than chance explains speak against what the bound assumes: then what was measured is the bound.
+        surprising = hits > count * found + 4 * np.sqrt(count * found) + 4
+        asked.append(Asked(kind, count, hits, max(found, upper_limit(hits, count)) if surprising else found))
     return asked
 
 

@@ -104,6 +104,8 @@ def _lattice_kinds(keys: Array, values: Array, task: Task) -> tuple[list[str], s
     able = [name for name in names_of("on_lattice") if keys.shape[1] >= READOUTS[name].least_coordinates]
     if task.default is not None:
         able = [name for name in able if READOUTS[name].knows_stored]
+    if task.false_hits is not None:
+        able = [name for name in able if READOUTS[name].chooses_false_hits]
     if len(able) == 1:
         return able, READOUTS[able[0]].why
     sizes = {name: READOUTS[name].expected_parameters(keys, values, task) for name in able}

@@ -27,7 +27,7 @@ class Task:
     wish: str  # a readout, or "auto"
     default: Array | None  # [q] what an unknown input gets
     seed: int
-    false_hits: float = 1e-4  # of unknown inputs, the share that may get another answer than the default
+    false_hits: float | None = None  # the share of unknown inputs that may not get it, if a person chose
 
 
 class ReadoutMethod(ABC):
@@ -41,6 +41,8 @@ class ReadoutMethod(ABC):
     order: ClassVar[int] = 100
     #: It tells stored inputs from others, so there can be a default.
     knows_stored: ClassVar[bool] = False
+    #: It keeps as much of an input as a chosen share of false hits takes.
+    chooses_false_hits: ClassVar[bool] = False
     #: Answers must be classes.
     only_classes: ClassVar[bool] = False
     #: Its answers are sums that are rounded: what comes back is measured.

@@ -10,20 +10,22 @@ Differs    sums of packed words have borrows; a network takes them apart by satu
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from onelayer.errors import HypothesisError
 from onelayer.gadgets.gadget import Gadget
-from onelayer.gadgets.layout import Layout, layouts, of_fewer_lanes
+from onelayer.gadgets.layout import Layout
 from onelayer.gadgets.line import trapezoids
 from onelayer.gadgets.packed import TABLES, Packed, PrintSteps
 from onelayer.network.blocks import over_threads
 from onelayer.readouts.cells import Cells, cut
 from onelayer.readouts.false_hits import Fingerprints
 from onelayer.readouts.method import ReadoutMethod, Task, readout
+from onelayer.readouts.packed_sizes import COORDINATES, FOR_FEW, LOAD, Shape, finest_rows, print_sizes, shapes
 from onelayer.readouts.peeling import Round, peel
 from onelayer.readouts.plateaus import on_a_line
 from onelayer.readouts.readout import Readout
@@ -33,85 +35,12 @@ from onelayer.statements import CATALOGUE
 STATEMENT = CATALOGUE["packed"]
 Array = NDArray[Any]
 
-#: Rows and columns of three tables, and the lane.
-COORDINATES = 2 * TABLES + 1
-#: Cells per key: where peeling begins to work, what a lane of few keys needs more, and by how much it is raised.
-LOAD, FOR_FEW, RELOAD, TRIES = 1.235, 2.0, 1.01, 16
+#: Cells per key are raised by so much, so often.
+RELOAD, TRIES = 1.01, 16
 #: Keys that lie in clusters need more room, or other lanes: then it is raised by more, and lanes change.
 CLUSTERED, CLUSTERED_TRIES = 1.06, 12
-#: Distinct values of a coordinate per row cell, so that rows fill evenly.
-VALUES_PER_ROW = 6
-#: Coordinates that fingerprints may be read off, besides; and cells of one of them, at most.
-WITH_PRINTS, MOST_PRINT_CELLS = COORDINATES + 2, 256
-#: Fewest keys of a lane: fewer do not peel at a load worth having.
-FEWEST_KEYS = 64
-#: What a cell costs beside its entries: two units of two numbers, and three to make one of them.
-PER_CELL = 7
-
-
-@dataclass(frozen=True)
-class Shape:
-    """Sizes of a packed readout."""
-
-    layout: Layout
-    block: int  # B, cells that are computed together from a copy of one coordinate
-    rows: int  # R of each table
-    columns: int  # G
-
-    @staticmethod
-    def of(layout: Layout, keys: float, load: float, finest: float) -> Shape:
-        """Near the least number of parameters for so many keys of a lane; rows no finer than values allow."""
-        m, best = layout.words, None
-        per_table = load * keys / TABLES
-        for block in (4, 6, 8, 12, 16, 24):
-            G = max(1.0, (PER_CELL * per_table / (2.0 * m)) ** (1 / 3), per_table / finest)
-            for columns in {block * max(1, round(G / block) + i) for i in (-1, 0, 1) if round(G / block) + i > 0}:
-                rows = block * max(1, int(np.ceil(per_table / columns / block)))
-                shape = Shape(layout, block, rows, columns)
-                if best is None or shape.parameters < best.parameters:
-                    best = shape
-        assert best is not None
-        return best
-
-    @property
-    def cells(self) -> int:
-        """Of one table: rows, columns, and a block that carries the lane."""
-        return self.rows + self.columns + self.block
-
-    @property
-    def parameters(self) -> int:
-        """About: copies, units, one-hots, emitted words with their walls, digits."""
-        cells, m = TABLES * self.cells, self.layout.words
-        copies = cells // self.block * (COORDINATES + 1)
-        tail = m * (400 * len(self.layout.stages) + PER_CELL * sum(print_sizes(self.layout)))
-        return copies + PER_CELL * cells + (cells + TABLES) * (m * self.columns + 1) + tail
-
-
-def print_sizes(layout: Layout) -> tuple[int, ...]:
-    """Cells of each coordinate that a fingerprint is read off."""
-    if layout.fingerprints <= MOST_PRINT_CELLS:
-        return (layout.fingerprints,) if layout.prints else ()
-    low = layout.prints // 2
-    return layout.base**low, layout.base ** (layout.prints - low)
-
-
-def shapes(keys: int, classes: int, finest: float, print_bits: float = 0.0) -> list[Shape]:
-    """Ways to pack, the smallest first; none, if classes and fingerprints together are too long."""
-    found = []
-    ways = layouts(classes, print_bits)
-    if not ways:
-        return []
-    for layout in [*ways, *of_fewer_lanes(ways[0])]:
-        each = keys / layout.lanes
-        if each >= FEWEST_KEYS or layout.lanes == 1:
-            found.append(Shape.of(layout, each, LOAD + FOR_FEW / np.sqrt(each), finest))
-    return sorted(found, key=lambda shape: shape.parameters)
-
-
-def finest_rows(keys: Array) -> float:
-    """Row cells that the coordinates allow, counted over all keys."""
-    values = [_distinct(keys[:, i]) for i in range(2 * TABLES)]
-    return max(1.0, float(min(values)) / VALUES_PER_ROW)
+#: Of unknown inputs, with a default: the share that may get another answer, where nobody chose.
+FALSE_HITS = 1e-4
 
 
 def expected_parameters(keys: Array, values: Array, print_bits: float = 0.0) -> float:
@@ -268,23 +197,26 @@ def _build(
     return Readout((gadget,), words.size, min(guard, *(room for _, room in made)))
 
 
-def _distinct(z: Array) -> int:
-    """How many values a coordinate takes; whole numbers are counted."""
-    low = z.min()
-    steps = (z - low).astype(np.int64)
-    if int(steps.max()) < 1 << 24 and np.array_equal(steps + low, z):
-        return int(np.count_nonzero(np.bincount(steps)))
-    return len(np.unique(z))
-
-
 @readout
 class InPackedCells(ReadoutMethod):
-    name, order, least_coordinates, knows_stored = "packed", 5, COORDINATES, True
+    name, order, least_coordinates = "packed", 5, COORDINATES
+    knows_stored, chooses_false_hits = True, True
+    why = "its fingerprints let through as few unknown inputs as was asked for"
 
     @classmethod
     def on_lattice(cls, keys: Array, values: Array, task: Task) -> Readout | None:
-        return construct(keys, values, task.dtype, task.radius, task.seed, task.default, task.false_hits)
+        share = FALSE_HITS if task.false_hits is None else task.false_hits
+        made = construct(keys, values, task.dtype, task.radius, task.seed, task.default, share)
+        if made is None and task.default is not None and (task.wish == "packed" or task.false_hits is not None):
+            needs = f"classes and enough stored contexts for fingerprints of {-np.log2(share):.0f} bits"
+            found = f"there are {len(keys):,} contexts with {len(np.unique(values, axis=0)):,} different answers"
+            remedy = (
+                'Leave false_hits and readout="packed" out: few answers, and many classes, are kept in a table.'
+            )
+            raise HypothesisError("packed", needs, found, remedy)
+        return made
 
     @classmethod
     def expected_parameters(cls, keys: Array, values: Array, task: Task) -> float:
-        return expected_parameters(keys, values, 0.0 if task.default is None else -np.log2(task.false_hits))
+        share = FALSE_HITS if task.false_hits is None else task.false_hits
+        return expected_parameters(keys, values, 0.0 if task.default is None else -np.log2(share))

@@ -62,6 +62,9 @@ def _check_readout(problem: Problem, readout: type[ReadoutMethod]) -> None:
     if problem.default is not None and not readout.knows_stored:
         able = " or ".join(f'readout="{name}"' for name, method in READOUTS.items() if method.knows_stored)
         raise OptionError(tag, "a readout that knows what is stored", "a default was given", f"Use {able}.")
+    if problem.false_hits is not None and not readout.chooses_false_hits:
+        found = f"false_hits={problem.false_hits:g} with readout={problem.readout!r}"
+        raise OptionError(tag, "fingerprints, to choose the share of false hits", found, 'Use readout="packed".')
     if mapping is not None and mapping.on_lattice and not whole:
         able = " or ".join(f'"{name}"' for name in names_of("on_lattice"))
         found = f"readout={problem.readout!r}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
@@ -20,6 +21,10 @@ Array = NDArray[Any]
 #: Names of what is registered, or "auto".
 Mapping: TypeAlias = str
 Readout: TypeAlias = str
+
+
+#: A fingerprint and a class share a whole number below 2^24.
+SMALLEST_SHARE = 1e-6
 
 
 class NoDefault:
@@ -42,6 +47,7 @@ class Options(TypedDict, total=False):
     readout: Readout
     positions: bool
     default: Any
+    false_hits: float | None
     seed: int
     scope: Scope | None
 
@@ -60,6 +66,7 @@ class Problem:
     readout: Readout
     default: Array | None  # [q]
     seed: int
+    false_hits: float | None = None  # which share of unknown inputs may not get it, if a person chose
 
     @property
     def stream(self) -> Stream:
@@ -116,7 +123,20 @@ def read_problem(X: Any, Y: Any, options: Options) -> Problem:
         options.get("readout", "auto"),
         default,
         seed,
+        _false_hits(options.get("false_hits"), default),
     )
+
+
+def _false_hits(wanted: Any, default: Array | None) -> float | None:
+    if wanted is None:
+        return None
+    if default is None:
+        found = f"false_hits={wanted!r} without a default"
+        raise OptionError("memorize", "a default, of which false hits are missing", found, "Pass default=.")
+    if not isinstance(wanted, Real) or not SMALLEST_SHARE <= float(wanted) < 1:
+        needs = f"a share of false hits from {SMALLEST_SHARE:.0e} to below 1"
+        raise OptionError("memorize", needs, f"false_hits={wanted!r}", "Give a share such as 1e-4.")
+    return float(wanted)
 
 
 def _with_default(answers: Answers, default: Any) -> tuple[Answers, Array | None]:

@@ -15,7 +15,7 @@ from onelayer.contexts.mapping import MAPPINGS, ContextMapping, Wanted
 from onelayer.contexts.stream import RealStream, Stream
 from onelayer.errors import HypothesisError, PrecisionError
 from onelayer.problems.consistency import Company, Place, refuse_contradictions
-from onelayer.readouts import packed
+from onelayer.readouts import packed_sizes
 from onelayer.readouts.fit import Fit, fit
 from onelayer.readouts.method import READOUTS, Task
 from onelayer.search.options import check_options
@@ -153,9 +153,9 @@ def _lattice_rank(problem: Problem) -> int:
     """A large table needs more coordinates to choose from, or some row is ambiguous along all of them."""
     more = _tabular(problem) and len(problem.answers.rows) > VERY_LARGE_TABLE
     if _prints(problem):
-        return packed.WITH_PRINTS
+        return packed_sizes.WITH_PRINTS
     if not _tabular(problem) and problem.readout != "retrieval":
-        return packed.COORDINATES
+        return packed_sizes.COORDINATES
     return lattice.LARGER_RANK if more else lattice.DEFAULT_RANK
 
 
@@ -168,7 +168,8 @@ def _tabular(problem: Problem) -> bool:
 def _prints(problem: Problem) -> bool:
     """Whether there is a default, and fingerprints in packed cells are likely smaller than a table."""
     many = problem.answers.form.classes is not None and len(problem.answers.rows) >= FEWEST_PRINTED
-    return problem.default is not None and (problem.readout == "packed" or (problem.readout == "auto" and many))
+    asked = problem.readout == "packed" or problem.false_hits is not None
+    return problem.default is not None and (asked or (problem.readout == "auto" and many))
 
 
 def _search_route(problem: Problem, stream: Stream, route: Route, automatic: bool) -> Found | HypothesisError:
@@ -194,6 +195,7 @@ def _search_route(problem: Problem, stream: Stream, route: Route, automatic: boo
             problem.readout,
             problem.default,
             problem.seed,
+            problem.false_hits,
         )
         result = fit(context_map.coordinates, task, route.kind.on_lattice)
         if attempt == 0 and result.suspects:

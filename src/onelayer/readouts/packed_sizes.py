@@ -1,0 +1,101 @@
+"""Sizes of packed readouts: how many rows and columns, and how many parameters that makes, before one is built."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onelayer.gadgets.layout import Layout, layouts, of_fewer_lanes
+from onelayer.gadgets.packed import TABLES
+
+Array = NDArray[Any]
+
+#: Rows and columns of three tables, and the lane.
+COORDINATES = 2 * TABLES + 1
+#: Coordinates that fingerprints may be read off, besides; and cells of one of them, at most.
+WITH_PRINTS, MOST_PRINT_CELLS = COORDINATES + 2, 256
+#: Cells per key: where peeling begins to work, and what a lane of few keys needs more.
+LOAD, FOR_FEW = 1.235, 2.0
+#: Distinct values of a coordinate per row cell, so that rows fill evenly.
+VALUES_PER_ROW = 6
+#: Fewest keys of a lane: fewer do not peel at a load worth having.
+FEWEST_KEYS = 64
+#: What a cell costs beside its entries: two units of two numbers, and three to make one of them.
+PER_CELL = 7
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Sizes of a packed readout."""
+
+    layout: Layout
+    block: int  # B, cells that are computed together from a copy of one coordinate
+    rows: int  # R of each table
+    columns: int  # G
+
+    @staticmethod
+    def of(layout: Layout, keys: float, load: float, finest: float) -> Shape:
+        """Near the least number of parameters for so many keys of a lane; rows no finer than values allow."""
+        m, best = layout.words, None
+        per_table = load * keys / TABLES
+        for block in (4, 6, 8, 12, 16, 24):
+            G = max(1.0, (PER_CELL * per_table / (2.0 * m)) ** (1 / 3), per_table / finest)
+            for columns in {block * max(1, round(G / block) + i) for i in (-1, 0, 1) if round(G / block) + i > 0}:
+                rows = block * max(1, int(np.ceil(per_table / columns / block)))
+                shape = Shape(layout, block, rows, columns)
+                if best is None or shape.parameters < best.parameters:
+                    best = shape
+        assert best is not None
+        return best
+
+    @property
+    def cells(self) -> int:
+        """Of one table: rows, columns, and a block that carries the lane."""
+        return self.rows + self.columns + self.block
+
+    @property
+    def parameters(self) -> int:
+        """About: copies, units, one-hots, emitted words with their walls, digits."""
+        cells, m = TABLES * self.cells, self.layout.words
+        copies = cells // self.block * (COORDINATES + 1)
+        tail = m * (400 * len(self.layout.stages) + PER_CELL * sum(print_sizes(self.layout)))
+        return copies + PER_CELL * cells + (cells + TABLES) * (m * self.columns + 1) + tail
+
+
+def print_sizes(layout: Layout) -> tuple[int, ...]:
+    """Cells of each coordinate that a fingerprint is read off."""
+    if layout.fingerprints <= MOST_PRINT_CELLS:
+        return (layout.fingerprints,) if layout.prints else ()
+    low = layout.prints // 2
+    return layout.base**low, layout.base ** (layout.prints - low)
+
+
+def shapes(keys: int, classes: int, finest: float, print_bits: float = 0.0) -> list[Shape]:
+    """Ways to pack, the smallest first; none, if classes and fingerprints together are too long."""
+    found = []
+    ways = layouts(classes, print_bits)
+    if not ways:
+        return []
+    for layout in [*ways, *of_fewer_lanes(ways[0])]:
+        each = keys / layout.lanes
+        if each >= FEWEST_KEYS or layout.lanes == 1:
+            found.append(Shape.of(layout, each, LOAD + FOR_FEW / np.sqrt(each), finest))
+    return sorted(found, key=lambda shape: shape.parameters)
+
+
+def finest_rows(keys: Array) -> float:
+    """Row cells that the coordinates allow, counted over all keys."""
+    values = [_distinct(keys[:, i]) for i in range(2 * TABLES)]
+    return max(1.0, float(min(values)) / VALUES_PER_ROW)
+
+
+def _distinct(z: Array) -> int:
+    """How many values a coordinate takes; whole numbers are counted."""
+    low = z.min()
+    steps = (z - low).astype(np.int64)
+    if int(steps.max()) < 1 << 24 and np.array_equal(steps + low, z):
+        return int(np.count_nonzero(np.bincount(steps)))
+    return len(np.unique(z))
