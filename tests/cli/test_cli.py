@@ -97,7 +97,8 @@ def test_inspect_shows_and_draws(model, tmp_path) -> None:
         "right foot of trapezoid 0",
         "head 0 / key 0",
         "beta",
-        "Gaps between neighbouring answers",
+        "Gaps between neighbouring cells",
+        "The narrowest gaps",
         "rounding moves it by at most",
     ):
         assert words in shown

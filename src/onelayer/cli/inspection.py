@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +15,7 @@ from onelayer.cli import pictures
 from onelayer.cli.console import AsJson, err, out, print_json
 from onelayer.cli.console import Model as Folder
 from onelayer.errors import OptionError
+from onelayer.measure.gaps import NAMED, gaps_of, name_gaps
 from onelayer.model import Model, load
 
 FEW_UNITS = 4  # channels of which every name is shown
@@ -31,7 +33,7 @@ def inspect(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """What is in this model: constants, gadgets, what every unit means, and how close its contexts come."""
+    """Show what a model is made of: constants, gadgets, what every unit means, which contexts come closest."""
     if picture is not None:
         pictures.check_picture(picture)
     memory = load(model)
@@ -41,11 +43,11 @@ def inspect(
         shapes = {name: list(a.shape) for name, a in memory.transformer.tensors()}
         gadgets = [part.covered.to_json() for stack in memory.parts.values() for part in stack]
         said = {"parameters": memory.n_parameters, "shapes": shapes, "gadgets": gadgets}
-        print_json({**said, "values": values(memory), "ledger": memory.ledger.to_json()})
+        print_json({**said, "values": values(memory), "gaps": gaps(memory), "ledger": memory.ledger.to_json()})
     else:
         pictures.summary(out, memory)
         network(out, memory)
-        pictures.gap_histogram(out, memory)
+        pictures.show_gaps(out, memory)
     if picture is not None:
         memory.plot().savefig(picture, dpi=150)
         err.print(f"picture written to {picture}", markup=False)
@@ -78,6 +80,19 @@ def values(model: Model) -> list[dict[str, Any]]:
             "last": line.units[-1],
         }
         for line in model.described()
+    ]
+
+
+def gaps(model: Model) -> list[dict[str, Any]]:
+    """Every coordinate that is cut into cells, with its narrowest gaps."""
+    return [
+        {
+            "between": some.name,
+            "count": len(some.at),
+            "measured": some.samples is not None,
+            "narrowest": [asdict(gap) for gap in name_gaps(model, some, some.narrowest(NAMED))],
+        }
+        for some in gaps_of(model)
     ]
 
 

@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from onelayer.errors import FileError, OptionError
+from onelayer.errors import FileError, OptionError, visible
 from onelayer.ledger import show
-from onelayer.measure.pictures import gaps_lower
+from onelayer.measure.gaps import NAMED, Gaps, gaps_of, name_gaps
 from onelayer.model import Model
 from onelayer.problems.tables import Table as DataTable
 
@@ -29,19 +29,19 @@ def summary(console: Console, model: Model) -> None:
     console.print(table)
 
 
-def gap_histogram(console: Console, model: Model) -> None:
-    """How many gaps between neighbouring answers fall into each power of ten."""
-    gaps = gaps_lower(model)
-    readout = model.ledger.get("readout", model.ledger.get("construction"))
-    if readout is None:  # of a learner, which stores no answers
-        return
-    if readout != "plateaus" or not gaps.size:
-        kind = "One plateau" if readout == "plateaus" else f"The readout is {readout}"
-        console.print(f"\n{kind}: there are no gaps on a line to show.")
+def show_gaps(console: Console, model: Model) -> None:
+    """How many gaps between neighbouring cells fall into each power of ten, and what lies beside the narrowest."""
+    found = gaps_of(model)
+    if not found:
+        readout = model.ledger.get("readout", model.ledger.get("construction"))
+        if readout is not None:  # a learner stores no answers
+            console.print(f"\nThe readout is {readout}: there are no gaps on a line to show.", highlight=False)
         return
     full = "█" if (console.encoding or "").lower().startswith("utf") else "#"
-    values, counts = np.unique(np.floor(np.log10(gaps)).astype(int), return_counts=True)
-    console.print("\nGaps between neighbouring answers (a bar for each power of ten)")
+    every = np.concatenate([gaps.width for gaps in found])
+    values, counts = np.unique(np.floor(np.log10(every)).astype(int), return_counts=True)
+    least = "" if found[0].samples is not None else ", lower bounds"
+    console.print(f"\nGaps between neighbouring cells{least} (a bar for each power of ten)")
     for value, count in zip(values.tolist(), counts.tolist(), strict=True):
         bar = full * max(1, round(40 * count / counts.max()))
         console.print(f"  1e{value:+03d}  {bar} {count:,}", highlight=False)
@@ -50,6 +50,18 @@ def gap_histogram(console: Console, model: Model) -> None:
         console.print(
             f"  an id may move by {show(guard)}; rounding moves it by at most {show(radius)}", highlight=False
         )
+    _list_gaps(console, model, found)
+
+
+def _list_gaps(console: Console, model: Model, found: list[Gaps]) -> None:
+    table = Table(title="\nThe narrowest gaps", title_justify="left", show_edge=False)
+    for name, side in (("between", "left"), ("width", "right"), ("left of it", "left"), ("right of it", "left")):
+        table.add_column(name, justify=side)  # type: ignore[arg-type]
+    for gaps in found:
+        for gap in name_gaps(model, gaps, gaps.narrowest(max(1, NAMED // len(found)))):
+            row = (gaps.name, f"{gap.width:.4g}", gap.left, gap.right)
+            table.add_row(*(Text(visible(text)) for text in row))  # as text, not as markup
+    console.print(table)
 
 
 def check_picture(path: Path) -> None:

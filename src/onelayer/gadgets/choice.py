@@ -55,6 +55,9 @@ class Choice(Gadget):
         chosen, wall = (closed == 0).argmax(axis=1), -float(closed.min())
         return cls(len(units.weight), found[0][0], used, chosen, wall) if wall > 0 else None
 
+    def lines_of_cells(self) -> dict[str, Line]:
+        return {"runs": self.runs}
+
     @property
     def searches(self) -> bool:
         return True

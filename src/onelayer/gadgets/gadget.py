@@ -11,6 +11,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from onelayer.equality import EqualByContent
+from onelayer.gadgets.line import Line
 from onelayer.network.blocks import apply_stack
 from onelayer.network.weights import Array, Layer
 
@@ -56,6 +57,10 @@ class Gadget(EqualByContent, ABC):
     def depths_of(cls, layers: tuple[Layer, ...]) -> Sequence[int]:  # noqa: ARG003
         """How many of the first layers could be a gadget of this kind, in the order in which to try."""
         return cls.depths
+
+    def lines_of_cells(self) -> dict[str, Line]:
+        """The input coordinates that it cuts into cells, each by what the cells are called."""
+        return {}
 
     @property
     def searches(self) -> bool:

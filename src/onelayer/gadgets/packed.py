@@ -142,6 +142,10 @@ class Packed(Gadget):
                 return cls(*own, prints, default)
         return None
 
+    def lines_of_cells(self) -> dict[str, Line]:
+        names = [f"table {k} / {what}" for k in range(TABLES) for what in ("rows", "columns")]
+        return dict(zip(names, self.lines, strict=True))
+
     @property
     def searches(self) -> bool:
         return True

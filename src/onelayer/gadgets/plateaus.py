@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from onelayer.gadgets.gadget import Gadget, Words, beside, numbered
+from onelayer.gadgets.line import Line
 from onelayer.network.weights import Array, Grouped, Layer, Linear
 
 #: Below this many trapezoids the dense pass is as fast.
@@ -80,6 +81,10 @@ class Plateaus(Gadget):
         bias = units.bias.reshape(groups, s, 2)[:K]
         parts = values.weight[:K], values.bias, weight[:, K:, 0, 0], values.weight[K:]
         return cls(own, bias, *parts)
+
+    def lines_of_cells(self) -> dict[str, Line]:
+        line = Line.read(self.weight[None, :, 0], self.bias[:, 0]) if self.weight.shape[1] == 1 else None
+        return {} if line is None else {"plateaus": line}
 
     @property
     def last_from(self) -> int:

@@ -81,6 +81,10 @@ class Retrieval(Gadget):
         inside = found.entries.min() >= 0 and found.entries.max() < found.wall
         return found if inside else None
 
+    def lines_of_cells(self) -> dict[str, Line]:
+        names = [f"table {k} / {what}" for k in range(TABLES) for what in ("rows", "columns")]
+        return dict(zip(names, self.lines, strict=True))
+
     @property
     def searches(self) -> bool:
         return True

@@ -132,6 +132,9 @@ class Table(Gadget):
         emitted = (float(slope), start, ends, values, last.weight[:parts])
         return cls(len(units.weight), rows, read, *emitted, default, last.bias) if read else None
 
+    def lines_of_cells(self) -> dict[str, Line]:
+        return {"rows": self.rows}  # columns have ramps of one width, which say nothing about gaps
+
     @property
     def searches(self) -> bool:
         return True
