@@ -262,6 +262,51 @@ def test_what_is_no_copy_is_not_folded(copy, bias) -> None:
     assert folded(layers) == layers
 
 
+def test_only_copies_before_blocks_are_folded() -> None:
+    """Each condition by itself: two layers or more, a full one and blocks, of one input each, no bias anywhere."""
+    full, blocks, *rest = copied([[0, 1, 1], [1, 0, 0]])  # a coordinate may be copied twice
+    for layers in ((full, blocks), (full, blocks, rest[0]), (full, blocks, *rest)):
+        first, *others = folded(layers)
+        assert first.weight.shape == (2, 18)
+        assert others == list(layers[2:])
+    diagonal = Layer(np.ones((3, 1, 1)), np.zeros(3))
+    wide = Layer(np.ones((1, 3, 6)), np.zeros(6))
+    square = Layer(np.eye(3), np.zeros(3))
+    once_biased = Layer(full.weight, np.array([0.0, 1.0, 0.0]))
+    together = Layer(np.array([[1.0, 0, 0], [1, 0, 0]]), np.zeros(3))  # a sum, though each coordinate is read once
+    for layers in (
+        (full,),
+        (blocks,),
+        (Layer(full.weight[None], full.bias), blocks),
+        (full, Layer(np.ones((3, 1)), np.zeros(1))),
+        (diagonal, blocks),
+        (diagonal, blocks, *rest),
+        (full, square),
+        (full, square, blocks),
+        (full, wide),
+        (once_biased, blocks),
+        (together, blocks),
+    ):
+        assert folded(layers) is layers
+
+
+def test_blocks_too_large_to_be_spread_are_not_read_as_one_line() -> None:
+    """Each of 130 numbers has a step of its own; as a full layer all of them would read the first."""
+    K = 130
+    units = Layer(np.full((K, 1, 1), -1.0), np.full(K, 2.0))
+    layers = (
+        units,
+        Layer(np.full((K, 1, 1), -1.0), np.ones(K)),
+        Layer(np.arange(1.0, K + 1)[:, None], np.zeros(1)),
+    )
+    assert spread(units) is units
+    x = exact((np.arange(2 * K).reshape(2, K) % 3).astype(float))
+    dense = run_stack(layers, x, FLOAT32)
+    found = Searched(layers).apply(x, FLOAT32)
+    assert found.m.tolist() == dense.m.tolist()
+    assert found.r.tolist() == dense.r.tolist()
+
+
 def test_small_blocks_are_spread(monkeypatch) -> None:
     """The same sums of the same numbers; large ones, and full layers, are as they were."""
     rng = np.random.default_rng(3)
