@@ -208,12 +208,8 @@ MUTANTS = [
         'yield "answer", [] and _apart(network.answer(asked)',
     ),
     ("algorithms", "asked = a.token(a.asked, v.s, v.X, v.Y)", "asked = a.token(a.asked, list(a.start), v.X, v.Y)"),
-    ("judge", '(known is None or (known != 0) != (name == "example"))', "known is None"),
-    (
-        "judge",
-        '(known is None or (known != 0) != (name == "example"))',
-        '(known is not None and (known != 0) != (name == "example"))',
-    ),
+    ("judge", '(not fixed or is_zero(flag) == (name == "example"))', "not fixed"),
+    ("judge", '(not fixed or is_zero(flag) == (name == "example"))', '(is_zero(flag) == (name == "example"))'),
     ("judge", "isinstance(u, Poly) and not u.is_polynomial", "False"),
     ("judge", "if not why:\n        steps", "if True:\n        steps"),
 ]
