@@ -186,3 +186,9 @@ def test_a_demand_is_met_by_a_claim_that_is_proved() -> None:
     assert Required.read("separated 0").met(bare, proved)  # it has no bound on errors
     assert str(Required.read("memorizes float32 0.5")) == "memorizes (float32, bound 0.5)"
     assert str(Required.read("memorizes")) == "memorizes (any arithmetic)"
+
+
+def test_a_certificate_without_data_cannot_be_compared_with_a_persons() -> None:
+    """Of a learner, for example: it is about all inputs, and stores none."""
+    said = same_data(None, None, None, np.dtype("float32"))  # type: ignore[arg-type]
+    assert said == Verdict("undecided", "the certificate stores no data to compare it with", np.inf)
