@@ -11,7 +11,7 @@ import numpy as np
 from onelayer.gadgets.line import Line
 from onelayer.gadgets.plateaus import Plateaus
 from onelayer.gadgets.stacks import find_search
-from onelayer.interfaces import NextToken
+from onelayer.interfaces import Examples, NextToken
 from onelayer.network.blocks import evaluate
 from onelayer.network.weights import Array
 from onelayer.problems.scopes import answer_places, at_answers
@@ -58,6 +58,8 @@ def gaps_of(model: Model) -> list[Gaps]:
     Widths are measured between the stored samples, which the certificate holds. Without a certificate they are
     lower bounds that the weights give.
     """
+    if isinstance(model.interface, Examples):  # a learner stores no samples
+        return []
     samples, found = stored_samples(model), []
     for i, part in enumerate(model.parts["readout"]):
         lines = {name: line for name, line in part.gadget.lines_of_cells().items() if line.count > 1}
