@@ -221,7 +221,6 @@ print(peak[0] - before)
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="memory is read off /proc")
 def test_the_peak_is_far_below_the_size_of_the_tokens(tmp_path: Path) -> None:
     count, width = 12_000, 768
     X = np.lib.format.open_memmap(tmp_path / "X.npy", "w+", np.float32, (count, 16, width))  # type: ignore[no-untyped-call]

@@ -87,11 +87,4 @@ def _compiled(request: Request, levels: int) -> Compiled:
 @construction
 class LineByLine(Construction):
     name, order, at_once = "formula", 0, True
-
-    @classmethod
-    def plan(cls, request: Request) -> Plan:
-        return plan(request)
-
-    @classmethod
-    def build(cls, request: Request, levels: int) -> Built:
-        return build(request, levels)
+    plan, build = staticmethod(plan), staticmethod(build)

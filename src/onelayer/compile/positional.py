@@ -140,11 +140,4 @@ def predicted_error(request: Request, levels: int) -> float:
 @construction
 class Positional(Construction):
     name, order, automatic = "positional", 3, True
-
-    @classmethod
-    def plan(cls, request: Request) -> Plan:
-        return plan(request)
-
-    @classmethod
-    def build(cls, request: Request, levels: int) -> Built:
-        return build(request, levels)
+    plan, build = staticmethod(plan), staticmethod(build)

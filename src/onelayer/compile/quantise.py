@@ -166,14 +166,7 @@ def some_sequences(grid: Grid, most: int, seed: int) -> Array:
 @construction
 class Quantise(Construction):
     name, order, automatic = "quantise", 1, True
-
-    @classmethod
-    def plan(cls, request: Request) -> Plan:
-        return plan(request)
-
-    @classmethod
-    def build(cls, request: Request, levels: int) -> Built:
-        return build(request, levels)
+    plan, build = staticmethod(plan), staticmethod(build)
 
 
 @construction
