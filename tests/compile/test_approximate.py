@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import onelayer
+from onelayer.compile import approximate as compiler
 from onelayer.compile import making
 from onelayer.compile.construction import CONSTRUCTIONS, Request, enough_levels
 from onelayer.functions.grid import Grid
@@ -225,6 +226,7 @@ def test_levels_are_searched_from_below() -> None:
 
 
 def test_every_plan_has_its_builder() -> None:
+    assert len(compiler.OURS) == 4  # modules, of which one registers two
     assert list(CONSTRUCTIONS) == ["formula", "quantise", "published", "positional", "continuous"]
     request = Request(resolve("mean", n=2, d=1), ((0.0, 1.0),), 0.2, np.dtype("float32"), 0, lambda _: None)
     for name in ("quantise", "positional"):
