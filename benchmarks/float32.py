@@ -32,7 +32,8 @@ def data_sets(N: int = SEQUENCES) -> dict[str, tuple[Any, Any, dict[str, Any]]]:
     company = np.sort(ids, axis=1) @ rng.integers(1, 2**40, PLACES)  # one answer per (token, multiset)
     hashed = (company[:, None] + ids.astype(np.int64) * 2654435761) * 0x9E3779B9 % 2**61
     return {
-        "real tokens": (X, Y, {}),
+        "real tokens": (X, Y, {"readout": "retrieval"}),
+        "real tokens, packed": (X, Y, {"readout": "packed"}),
         "real tokens, table": (X, Y, {"readout": "table"}),
         "Zipf ids, positions": (ids, rng.integers(0, CLASSES, (N, PLACES)), {"positions": True}),
         "Zipf ids": (ids, (hashed >> 20) % CLASSES, {}),

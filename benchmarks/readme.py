@@ -201,11 +201,12 @@ def five() -> str:
             f"{wrong} of {answers:,}",
         ),
         (
-            f"{large['answers']:,} answers of 65,536 classes in float32: time to compile, weights an answer",
+            f"{large['answers']:,} answers of 65,536 classes in float32, one to a cell (readout "
+            f"{large['readout']}): time to compile, weights an answer",
             f"{large['build s']:.1f} s, {large['parameters / answer']:.2f}",
         ),
         (
-            f"proof of all {verdicts[-1]['answers']:,} of them, in any order of summation, CPU time an answer",
+            f"proof of all {verdicts[-1]['answers']:,} of them, so stored, in any order: CPU time an answer",
             f"{verdicts[-1]['us an answer']:.1f} microseconds",
         ),
         (
