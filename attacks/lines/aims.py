@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attacks.lines.workshop import PACKAGE
 
-RINGS = ("core", "search", "functions", "arb")
+RINGS = ("core", "search", "functions", "looped", "arb")
 
 
 def _tests(*names: str) -> list[str]:
@@ -12,6 +12,7 @@ def _tests(*names: str) -> list[str]:
 
 
 SEARCH = _tests("plans", "pairs", "gates", "compared", "search_units", "search", "search_of_models")
+LOOPED = _tests("looped", "looped_attacks")
 AIMS: dict[str, list[str]] = {
     "core/averages": _tests("averages"),
     "core/balls": _tests("balls", "radii", "kernel::test_the_kernel_encloses"),
@@ -30,6 +31,9 @@ AIMS: dict[str, list[str]] = {
     "core/samples": _tests("samples"),
     "core/separated": _tests("separated", "claims"),
     "core/texts": _tests("texts"),
+    "looped/limits": _tests("limits"),
+    "looped/programs": LOOPED,
+    "looped/risks": _tests("risks"),
     "search/builder": SEARCH,
     "search/cells": _tests("cells", "decisions", "steps_and_cells", "pairs", "search_of_models"),
     "search/operations": SEARCH,

@@ -188,7 +188,11 @@ MUTANTS = [
         "loop.causal and loop.repeat > 1",
     ),
     ("algorithms", "loop.context is None and a.query is not None", "False"),
-    ("algorithms", 'return "" if alike == a.gather', 'return "" if True'),
+    (
+        "algorithms",
+        "return panels.unlike(network, a) if alike == a.gather",
+        "return panels.unlike(network, a) if True",
+    ),
     ("algorithms", "state = v.s if loop.repeat > 1 else list(a.start)", "state = list(a.start)"),
     ("algorithms", '["query"] if loop.repeat == 1 else ["example", "query"]', '["query"]'),
     ("algorithms", 'yield "affine", [p - q + r', 'yield "affine", [p - p'),

@@ -49,6 +49,12 @@ def sentence(claim: Claim) -> str:
             f"{n['examples']:g} examples with components uniform on [-{n['half']:g}, {n['half']:g}], normal "
             f"weights of variance {n['weight']:g}, noise of variance {n['noise']:g}"
         )
+    if claim.type == "selects":
+        return (
+            f"{where}, the answer at every query is that one of the two learners whose mean square over the judges "
+            f"is smaller, exactly, wherever these means are at least {n['delta']:.6g} apart and the two answers "
+            f"differ by at most {at_most(n['reach'])}"
+        )
     if claim.type == "equals":
         return (
             f"{where}, the answer at every query is that of the algorithm, for all examples and any number of them"

@@ -55,6 +55,7 @@ def learner(
     near = bound(setting, built.limit, built.algorithm.steps, setting.largest) if built.limit else float("inf")
     claims = [_within(built.limit, built.algorithm, setting, near)] if built.limit and np.isfinite(near) else []
     claims += [_minimises(built.risk, built.algorithm)] if built.risk else []
+    claims += [_selects(built.selects, built.algorithm)] if built.selects else []
     proof = prove(built.transformer, built.algorithm, claims) if certify else None
     known = proof is not None and any(claim["type"] == "within" for claim in proof.claims)
     interface = _interface(name, built, setting, near if known else float("inf"))
@@ -65,6 +66,12 @@ def _minimises(risk: Risk, algorithm: Algorithm) -> dict[str, Any]:
     """The claim that no linear attention layer is better on random tasks, but for a gap."""
     written = {key: float(value).hex() for key, value in asdict(risk).items()}
     return {"type": "minimises", "arith": "real", "scope": "token", "target": algorithm.to_json(), **written}
+
+
+def _selects(numbers: tuple[float, float], algorithm: Algorithm) -> dict[str, Any]:
+    """The claim that the answer is that of the learner which the judges found better."""
+    written = {key: value.hex() for key, value in zip(("delta", "reach"), numbers, strict=True)}
+    return {"type": "selects", "arith": "real", "scope": "token", "target": algorithm.to_json(), **written}
 
 
 def _within(limit: Limit, algorithm: Algorithm, setting: Setting, near: float) -> dict[str, Any]:
@@ -96,6 +103,7 @@ def _interface(name: str, built: Built, setting: Setting, near: float) -> Exampl
         error_bound=near,
         labels=built.labels,
         lags=built.lags,
+        judges=built.judges,
     )
 
 

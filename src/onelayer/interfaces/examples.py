@@ -39,6 +39,7 @@ class Examples(Answers):
     error_bound: float  # to what the steps tend to, in real arithmetic, within the box; infinite if none is proved
     labels: bool = False
     lags: int = 1
+    judges: float = 0.0  # the share of the examples, the last of them, that judge
 
     def tasks(self, X: Any, y: Any, queries: Any) -> Tasks:
         """Inputs, checked; where a bound was proved, they must lie in its box."""
@@ -46,6 +47,9 @@ class Examples(Answers):
             width = self.algorithm.y
             return read_series(X, self.lags, width)
         found = read_tasks(X, y, queries, self.algorithm.x, self.algorithm.y, self.labels)
+        if self.judges and any(len(task.X) == 1 for task in found.listed):
+            needs = "examples to learn from and examples that judge"
+            raise DataError(self.learner, needs, "there is one example in all", "Give at least two, or none.")
         if np.isfinite(self.error_bound):
             for task in found.listed:
                 self._inside(task)
@@ -61,10 +65,19 @@ class Examples(Answers):
         tokens = np.zeros((len(listed), len(places), len(a.example.outputs)), dtype)
         X, Y = (np.concatenate(parts) for parts in zip(*((t.X, t.Y) for t in listed), strict=True))
         tokens[places < examples[:, None]] = a.tokens("example", X, Y)
+        if a.judge is not None:
+            learnt = examples - [self.judging(len(t.X)) for t in listed]
+            judging = (places >= learnt[:, None]) & (places < examples[:, None])
+            kept = np.concatenate([np.arange(len(t.X)) >= n for t, n in zip(listed, learnt, strict=True)])
+            tokens[judging] = a.tokens("judge", X[kept], Y[kept])
         if a.query is not None:
             asking = (places >= examples[:, None]) & (places < lengths[:, None])
             tokens[asking] = a.tokens("query", np.concatenate([t.queries for t in listed]))
         return tokens, lengths
+
+    def judging(self, examples: int) -> int:
+        """How many of so many examples judge: the share, and at least one."""
+        return 0 if not self.judges or not examples else max(1, int(self.judges * examples))
 
     def predict(self, transformer: Transformer, X: Any, y: Any = None, queries: Any = None) -> Any:
         """Answers at the queries; of a series, at each value from the first with all its lags, for the next one."""
@@ -90,7 +103,8 @@ class Examples(Answers):
         """The textbook algorithm in NumPy and float64, as many steps: what the network is compared with."""
         tasks = self.tasks(X, y, queries)
         if self.algorithm.query is not None:
-            return tasks.shaped([self.algorithm.run(t.X, t.Y, t.queries) for t in tasks.listed])
+            listed = tasks.listed
+            return tasks.shaped([self.algorithm.run(t.X, t.Y, t.queries, self.judging(len(t.X))) for t in listed])
         found = []
         for t in tasks.listed:
             rows = []
@@ -152,4 +166,4 @@ def _parts(task: Task) -> tuple[Array, Array]:
     return task.X, task.queries
 
 
-NUMBERS = ("low", "high", "largest", "error_bound")
+NUMBERS = ("low", "high", "largest", "error_bound", "judges")

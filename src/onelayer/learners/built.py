@@ -84,6 +84,8 @@ class Built:
     labels: bool = False  # y must be 0 or 1
     lags: int = 1  # of a series: so many values before the one that is asked for
     affine: bool = False
+    judges: float = 0.0  # the share of the examples that judge
+    selects: tuple[float, float] | None = None  # delta and reach, as the claim names them
 
 
 def unit(width: int, *channels: int, scale: float = 1.0) -> Array:

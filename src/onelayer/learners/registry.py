@@ -18,6 +18,7 @@ from onelayer.learners import (
     preconditioned,
     recurrence,
     ridge,
+    selection,
     whitening,
 )
 from onelayer.learners.built import Built
@@ -50,6 +51,7 @@ LEARNERS = {
     "ridge": _entry(ridge, "linear, relu", "equals, within"),
     "lasso": _entry(lasso, "relu, linear"),
     "logistic": _entry(logistic, "relu"),
+    "selection": _entry(selection, "linear, twice", "equals, selects"),
     "mesa": _entry(mesa, "mesa"),
     "causal_step": _entry(causal_step, "linear, causal"),
     "recurrence": _entry(recurrence, "mesa, causal"),

@@ -15,6 +15,7 @@ from onelayer.problems.scripts import Array, Script
 
 Gather = Literal["mean", "sum", "solve", "softmax"]
 SCRIPTS = ("term", "step", "answer", "example", "query", "logit")
+PANEL = ("judge", "weigh", "judged", "either")
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,8 @@ class Algorithm:
     """Scripts read the groups s (state), x and y (an example, or the x of a query), m (what terms gather to).
 
     ``gather``: the mean or the sum of the terms; the solution of ridge systems, whose terms are keys and values; or
-    averages by softmax of ``logit``, which reads q too, the x of the token that asks.
+    averages by softmax of ``logit``, which reads q too, the x of the token that asks. With judges, ``answer`` reads
+    v, the mean of what they weigh when the last step was taken.
     """
 
     x: int
@@ -38,16 +40,26 @@ class Algorithm:
     query: Script | None = None  # None: every token is an example, and is asked
     logit: Script | None = None
     ridge: tuple[float, ...] = ()
+    judge: Script | None = None  # what a judge holds; then the three others are there too
+    weigh: Script | None = None  # s, x, y: what it adds to v
+    judged: Script | None = None  # s, x, v: what a query holds after the layer of judges
+    either: Script | None = None  # s, x: the two answers between which v decides
 
     @property
     def outputs(self) -> int:
         return len(self.answer.outputs)
 
-    def run(self, X: Array, Y: Array, queries: Array) -> Array:
-        """Answers [m, outputs] at queries [m, x], after all steps on examples [N, x] and [N, y], in float64."""
-        for states in self.states(X, Y, queries):
+    def run(self, X: Array, Y: Array, queries: Array, judges: int = 0) -> Array:
+        """Answers [m, outputs] at queries [m, x], after all steps on examples [N, x] and [N, y], in float64; of
+        these the last so many are judges."""
+        learnt = len(X) - judges
+        for states in self.states(X[:learnt], Y[:learnt], queries):
             last = states
-        return self.answers(last, queries)
+        if self.weigh is None:
+            return self.answers(last, queries)
+        groups = {"s": last, "x": list(X[learnt:].T), "y": list(Y[learnt:].T)}
+        means = [float(np.sum(u)) / max(judges, 1) for u in self.weigh.run(groups)]
+        return self.answers(last, queries, found=means)
 
     def states(self, X: Array, Y: Array, queries: Array) -> Iterator[list[Any]]:
         """The state before the first step and after each; softmax has one for every query."""
@@ -61,11 +73,13 @@ class Algorithm:
             s = self.step.run({"s": s, "m": self._gathered(wide, x, y, columns, queries)})
             yield s
 
-    def answers(self, s: Sequence[Any], queries: Array, Y: Array | None = None) -> Array:
-        groups = {"s": s, "x": list(np.asarray(queries, np.float64).T)}
+    def answers(
+        self, s: Sequence[Any], queries: Array, Y: Array | None = None, found: Sequence[float] = ()
+    ) -> Array:
+        groups: dict[str, Any] = {"s": s, "x": list(np.asarray(queries, np.float64).T), "v": found}
         groups |= {} if Y is None else {"y": list(np.asarray(Y, np.float64).T)}
-        found = [np.broadcast_to(np.ravel(a), (len(queries),)) for a in self.answer.run(groups)]
-        return np.stack(found, axis=-1)
+        given = [np.broadcast_to(np.ravel(a), (len(queries),)) for a in self.answer.run(groups)]
+        return np.stack(given, axis=-1)
 
     def _gathered(
         self, s: list[Any], x: list[Array], y: list[Array], terms: list[Array], queries: Array
@@ -107,15 +121,15 @@ class Algorithm:
         return found
 
     def tokens(self, name: str, X: Array, Y: Array | None = None) -> Array:
-        """Tokens [n, width] of examples or queries at the start."""
-        script = self.query if name == "query" and self.query is not None else self.example
+        """Tokens [n, width] of examples, queries or judges at the start."""
+        script = {"query": self.query, "judge": self.judge}.get(name) or self.example
         groups: dict[str, Any] = {"s": self.start, "x": list(np.asarray(X, np.float64).T)}
         groups |= {} if Y is None else {"y": list(np.asarray(Y, np.float64).T)}
         return np.stack([np.broadcast_to(a, (len(X),)) for a in script.run(groups)], axis=-1)
 
     def to_json(self) -> dict[str, Any]:
         """As a certificate has it."""
-        scripts = {name: getattr(self, name) for name in SCRIPTS}
+        scripts = {name: getattr(self, name) for name in SCRIPTS + (PANEL if self.judge else ())}
         return {
             "x": self.x,
             "y": self.y,
@@ -129,7 +143,8 @@ class Algorithm:
 
     @staticmethod
     def from_json(entry: dict[str, Any]) -> Algorithm:
-        scripts = {name: None if entry[name] is None else Script.from_json(entry[name]) for name in SCRIPTS}
+        named = SCRIPTS + (PANEL if "judge" in entry else ())
+        scripts = {name: None if entry[name] is None else Script.from_json(entry[name]) for name in named}
         numbers: dict[str, Any] = {name: tuple(map(float.fromhex, entry[name])) for name in ("start", "ridge")}
         plain: dict[str, Any] = {name: entry[name] for name in ("x", "y", "m", "steps", "gather")}
         return Algorithm(**plain, **numbers, **scripts)  # type: ignore[arg-type]

@@ -27,7 +27,9 @@ from fractions import Fraction
 from typing import Any
 
 from onelayer_checker.core.files import Malformed, fields, real, shown
+from onelayer_checker.looped import panels
 from onelayer_checker.looped.network import Head, Network, Numbers, total
+from onelayer_checker.looped.panels import Panel, read_panel
 from onelayer_checker.looped.programs import Program, read_program
 
 GATHERS = ("mean", "sum", "solve", "softmax")
@@ -50,20 +52,23 @@ class Algorithm:
     answer: Program
     example: Program
     query: Program | None  # None: every token is an example and is asked
+    panel: Panel | None = None
 
     @property
     def asked(self) -> str:
         return "example" if self.query is None else "query"
 
     def token(self, name: str, s: Sequence[Any], x: Sequence[Any], y: Sequence[Any]) -> Numbers:
-        """What an example or a query holds in state s."""
+        """What an example, a query or a judge holds in state s."""
         program = self.query if name == "query" and self.query is not None else self.example
+        program = self.panel.judge if name == "judge" and self.panel is not None else program
         return program.run({"s": s, "x": x, "y": y})
 
 
 def read_algorithm(entry: Any, where: str) -> Algorithm:
     """An algorithm in the form of the specification; whatever else it is makes it malformed."""
-    fields(entry, FIELDS, where)
+    judging = isinstance(entry, dict) and "judge" in entry
+    fields(entry, FIELDS | (panels.FIELDS if judging else set()), where)
     x, y, m, steps, gather = (entry[name] for name in ("x", "y", "m", "steps", "gather"))
     if not all(type(size) is int and 1 <= size <= MOST for size in (x, y, m)) or gather not in GATHERS:
         raise Malformed("claim", f"{where} has x={shown(x)}, y={shown(y)}, m={shown(m)}, gather={shown(gather)}")
@@ -74,10 +79,12 @@ def read_algorithm(entry: Any, where: str) -> Algorithm:
         raise Malformed("claim", f"{where}: only solve has ridges, and only softmax has logits")
     s, pair = {"s": len(start)}, {"x": x, "y": y}
     alone = entry["query"] is None
+    panel = read_panel(entry, s, pair, where)
+    found = {} if panel is None else {"v": panel.size}
     groups: dict[str, dict[str, int]] = {
         "term": s | pair,
         "step": s | {"m": m},
-        "answer": s | (pair if alone else {"x": x}),
+        "answer": s | (pair if alone else {"x": x}) | found,
         "example": s | pair,
         "query": s | {"x": x},
         "logit": s | pair | {"q": x},
@@ -92,7 +99,7 @@ def read_algorithm(entry: Any, where: str) -> Algorithm:
     numbers = (tuple(map(Fraction, listed)) for listed in (start, ridge))
     states, ridges = numbers
     made = x, y, m, steps, states, gather, ridges, programs["logit"], term, step, answer, example
-    return Algorithm(*made, programs["query"])
+    return Algorithm(*made, programs["query"], panel)
 
 
 def _list(value: Any, where: str) -> list[Any]:
@@ -103,7 +110,8 @@ def _list(value: Any, where: str) -> list[Any]:
 
 def fit(network: Network, a: Algorithm) -> None:
     """Refuse an algorithm that takes or gives other numbers than the network."""
-    widths = {len(program.outputs) for program in (a.example, a.query) if program is not None}
+    judges = () if a.panel is None else (a.panel.judge, a.panel.judged)
+    widths = {len(program.outputs) for program in (a.example, a.query, *judges) if program is not None}
     if widths != {network.loop.width} or len(a.answer.outputs) != network.outputs:
         raise Malformed("claim", "the algorithm has other tokens, or other answers, than the network")
     heads, kind = network.loop.heads, network.loop.kind
@@ -132,7 +140,7 @@ def _pairs(heads: Sequence[Head]) -> int:
 @dataclass(frozen=True)
 class Values:
     """Numbers, or letters, for the variables: a state; a key (x, y) and another one (u, z); the token that asks
-    (X, Y); and what terms gather to, twice."""
+    (X, Y); what terms gather to, twice; and what judges found, twice."""
 
     s: Numbers
     x: Numbers
@@ -143,12 +151,13 @@ class Values:
     Y: Numbers
     m: Numbers
     n: Numbers
+    v: Numbers
+    t: Numbers
 
     @staticmethod
     def sizes(a: Algorithm) -> dict[str, int]:
-        return (
-            {"s": len(a.start)} | dict.fromkeys("xuX", a.x) | dict.fromkeys("yzY", a.y) | dict.fromkeys("mn", a.m)
-        )
+        sizes = {"s": len(a.start)} | dict.fromkeys("xuX", a.x) | dict.fromkeys("yzY", a.y)
+        return sizes | dict.fromkeys("mn", a.m) | dict.fromkeys("vt", 0 if a.panel is None else a.panel.size)
 
 
 Identity = tuple[str, Numbers]  # which rule, and differences that must be 0
@@ -164,7 +173,8 @@ def structure(network: Network, a: Algorithm) -> str:
     if loop.context is None and a.query is not None:
         return "queries are keys too"
     alike = {"softmax": "softmax", "mesa": "solve"}.get(loop.kind, "mean" if loop.mean else "sum")
-    return "" if alike == a.gather else f"the network gathers by {alike}, the algorithm by {a.gather}"
+    other = f"the network gathers by {alike}, the algorithm by {a.gather}"
+    return panels.unlike(network, a) if alike == a.gather else other
 
 
 def identities(network: Network, a: Algorithm, v: Values) -> Iterator[Identity]:
@@ -172,6 +182,7 @@ def identities(network: Network, a: Algorithm, v: Values) -> Iterator[Identity]:
     loop = network.loop
     state = v.s if loop.repeat > 1 else list(a.start)  # one loop begins in the start state and in no other
     names = ["example"] if a.query is None else ["query"] if loop.repeat == 1 else ["example", "query"]
+    names += [] if a.panel is None else ["judge"]
     key = loop.before(a.token("example", state, v.x, v.y))
     term = a.term.run({"s": state, "x": v.x, "y": v.y})
     if a.gather == "solve":
@@ -203,6 +214,9 @@ def identities(network: Network, a: Algorithm, v: Values) -> Iterator[Identity]:
             if a.gather == "softmax":
                 yield "step", _logits(network, a, v, state, asking, key)
             yield "step", _apart(_gathered(loop.heads, a.gather, asking, v.m), after(v.m))
+    if a.panel is not None:
+        yield from panels.identities(network, a, v)
+        return
     asked = a.token(a.asked, v.s, v.X, v.Y)
     yield "answer", _apart(network.answer(asked), a.answer.run({"s": v.s, "x": v.X, "y": v.Y}))
 
@@ -239,6 +253,7 @@ def _logits(network: Network, a: Algorithm, v: Values, state: Numbers, asking: N
 
 def starts(network: Network, a: Algorithm, v: Values) -> Iterator[tuple[str, Numbers, Any]]:
     """Each kind of token at the start, and its flag."""
-    for name in ("example",) if a.query is None else ("example", "query"):
+    judges = () if a.panel is None else ("judge",)
+    for name in ("example",) if a.query is None else ("example", "query", *judges):
         token = a.token(name, list(a.start), v.X, v.Y)
         yield name, token, None if network.loop.context is None else token[network.loop.context]

@@ -1,9 +1,9 @@
-"""Judging claims about looped networks: `equals`."""
+"""Judging claims about looped networks: `equals`, `selects`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from onelayer_checker.core.balls import Array
 from onelayer_checker.core.claims import KINDS, Claim, Kind, Verdict
 from onelayer_checker.core.files import Malformed
 from onelayer_checker.core.names import Names
-from onelayer_checker.looped import lattice
+from onelayer_checker.looped import lattice, panels
 from onelayer_checker.looped.algorithms import Algorithm, Values, fit, identities, read_algorithm, starts, structure
 from onelayer_checker.looped.network import Network
 from onelayer_checker.looped.polynomials import Poly, Ring, is_zero, nonzero_point
@@ -25,6 +25,7 @@ class LoopJudge:
     """Judges claims about one looped network; it has no data."""
 
     network: Network
+    known: list[tuple[Algorithm, Verdict]] = field(default_factory=list, compare=False)  # what was said of `equals`
 
     def judge(self, claim: Claim) -> Verdict:
         self.fits(claim)
@@ -69,7 +70,15 @@ def equals(found: object, claim: Claim) -> Verdict:
     """Whether the network is the algorithm, for every prompt: all identities, or a prompt that tells them apart."""
     if not isinstance(found, LoopJudge):
         raise Malformed("claim", "equals is about looped networks")
-    network, a = found.network, claim.target
+    for algorithm, verdict in found.known:
+        if algorithm == claim.target:
+            return verdict
+    verdict = _equals(found.network, claim.target)
+    found.known.append((claim.target, verdict))
+    return verdict
+
+
+def _equals(network: Network, a: Algorithm) -> Verdict:
     fit(network, a)
     why, point, count = _fails(network, a)
     if not why:
@@ -95,6 +104,10 @@ def _fails(network: Network, a: Algorithm) -> tuple[str, dict[tuple[str, int], i
         fixed = not isinstance(flag, Poly) or set(flag.terms) <= {()}
         if network.loop.context is not None and (not fixed or is_zero(flag) == (name == "example")):
             return f"start: the flag of the {name} must be a number, 0 on queries only", NONE, 0
+    for name, flag, judges in panels.flags(network, a, v):
+        fixed = not isinstance(flag, Poly) or set(flag.terms) <= {()}
+        if not fixed or is_zero(flag) == judges:
+            return f"flags: that of judges must be a number on the {name}, not 0 on judges only", NONE, 0
     count = 0
     for rule, parts in identities(network, a, v):
         for at, difference in enumerate(parts):
@@ -106,5 +119,18 @@ def _fails(network: Network, a: Algorithm) -> tuple[str, dict[tuple[str, int], i
     return "", NONE, count
 
 
-OWN: dict[str, Callable[[object, Claim], Verdict]] = {"equals": equals}
+def selects(found: object, claim: Claim) -> Verdict:
+    """Whether the answer is one of two, that which the judges found better, wherever they tell them apart."""
+    verdict = equals(found, claim)
+    if verdict.outcome != "proved":
+        return verdict
+    delta = claim.numbers["delta"]
+    why = panels.missing(claim.target, delta, claim.numbers["reach"])
+    if why:
+        return Verdict("undecided", why, np.inf)
+    return Verdict("proved", f"{verdict.why}; the better of two, if mean squares are {delta:g} apart", delta)
+
+
+OWN: dict[str, Callable[[object, Claim], Verdict]] = {"equals": equals, "selects": selects}
 KINDS |= {"equals": Kind(frozenset(), equals, read_algorithm)}
+KINDS |= {"selects": Kind(frozenset({"delta", "reach"}), selects, read_algorithm)}

@@ -91,6 +91,7 @@ class Network:
     loop: Layer
     after: tuple[Layer, ...]  # layers in which every token sees itself only
     readout: tuple[Affine, ...]
+    panel: Layer | None = None  # right after the loop: a layer in which tokens see judges
 
     def answer(self, h: Sequence[Any]) -> Numbers:
         """What is read off a token after the loop."""
@@ -135,12 +136,17 @@ def build(tensors: dict[str, Array], graph: Any) -> Network:
     readout = _stack(rest, f"{len(entries) - 1}.readout" if len(entries) > 1 else "readout", width)
     if rest or not readout or any(layer.width != width for layer in layers):
         raise Malformed("graph", f"there is no readout, or there are other tensors: {shown(sorted(rest))}")
+    panel = layers[1] if len(layers) > 1 and layers[1].context is not None else None
+    if panel is not None and (panel.repeat, panel.causal, panel.window) != (1, False, None):
+        raise Malformed("graph", "a layer with judges is neither repeated nor causal, and has no window")
     for layer in layers[1:]:
-        if layer.window != 1 or layer.kind not in ("linear", "relu") or layer.context is not None:
+        alone = layer.window == 1 and layer.context is None
+        if layer.kind not in ("linear", "relu") or not (alone or layer is panel):
             raise Malformed("graph", "a further layer is linear or relu attention of each token to itself")
     if layers[0].window is not None:
         raise Malformed("graph", "the layer in a loop has no window")
-    return Network(dtypes.pop(), layers[0], tuple(layers[1:]), readout)
+    after = layers[1 if panel is None else 2 :]
+    return Network(dtypes.pop(), layers[0], tuple(after), readout, panel)
 
 
 def _layer(rest: dict[str, Array], prefix: str, entry: Any, where: str) -> Layer:

@@ -10,21 +10,29 @@ from typing import Any
 from onelayer_checker.core.budget import spend
 from onelayer_checker.looped.algorithms import Algorithm
 from onelayer_checker.looped.network import Layer, Network, Numbers, total
+from onelayer_checker.looped.panels import mean_of
 from onelayer_checker.looped.polynomials import times
 
 #: Digits, in bits, up to which numbers are followed.
 MOST_BITS = 1 << 14
-Example = tuple[tuple[int, ...], tuple[int, ...]]
+Example = tuple[tuple[int, ...], tuple[int | Fraction, ...]]
+#: What the answers of a prompt with judges are multiplied by.
+SCALES = (1, Fraction(1, 8), Fraction(1, 1024))
 
 
 @dataclass(frozen=True)
 class Prompt:
     examples: tuple[Example, ...]
     query: tuple[int, ...]
+    judges: tuple[Example, ...] = ()
 
     def __str__(self) -> str:
-        pairs = "; ".join(f"x = {_shown(x)}, y = {_shown(y)}" for x, y in self.examples)
-        return f"examples {pairs}" + (f"; query {_shown(self.query)}" if self.query else "")
+        said, judges = (
+            "; ".join(f"x = {_shown(x)}, y = {_shown(y)}" for x, y in listed)
+            for listed in (self.examples, self.judges)
+        )
+        said += f"; judges {judges}" if judges else ""
+        return f"examples {said}" + (f"; query {_shown(self.query)}" if self.query else "")
 
 
 class Lost(Exception):
@@ -48,16 +56,23 @@ def tells_apart(network: Network, a: Algorithm, prompts: Iterable[Prompt]) -> st
 
 def answers(network: Network, a: Algorithm, prompt: Prompt) -> tuple[Numbers, Numbers]:
     """The network's answer at the last token of a prompt, and the algorithm's."""
-    pairs = [([Fraction(u) for u in x], [Fraction(u) for u in y]) for x, y in prompt.examples]
+    pairs, judges = (
+        [([Fraction(u) for u in x], [Fraction(u) for u in y]) for x, y in listed]
+        for listed in (prompt.examples, prompt.judges)
+    )
     last = ([Fraction(u) for u in prompt.query], []) if a.query is not None else pairs[-1]
     tokens = [a.token("example", a.start, x, y) for x, y in pairs]
+    tokens += [a.token("judge", a.start, x, y) for x, y in judges]
     tokens += [] if a.query is None else [a.token("query", a.start, *last)]
-    out = network.answer(_run(network.loop, tokens)[-1])
+    tokens = _run(network.loop, tokens)
+    tokens = tokens if network.panel is None else _run(network.panel, tokens)
+    out = network.answer(tokens[-1])
     s: Numbers = list(a.start)
     for _ in range(a.steps):
         m = _gather(a, network.loop, [a.term.run({"s": s, "x": x, "y": y}) for x, y in pairs])
         s = _short(a.step.run({"s": s, "m": m}))
-    return out, a.answer.run({"s": s, "x": last[0], "y": last[1]})
+    found = {} if a.panel is None else {"v": mean_of(a.panel, s, judges)}
+    return out, a.answer.run({"s": s, "x": last[0], "y": last[1], **found})
 
 
 def _run(loop: Layer, tokens: list[Numbers]) -> list[Numbers]:
@@ -136,6 +151,21 @@ def _short(numbers: Sequence[Any]) -> Numbers:
 
 
 def prompts(a: Algorithm, point: dict[tuple[str, int], int]) -> Iterator[Prompt]:
+    """Prompts that may tell a network and an algorithm apart. Judges, where there are any, may be nearly undecided:
+    then answers are small, and the query so large that its two answers are far apart."""
+    if a.panel is None:
+        yield from plain_prompts(a, point)
+        return
+    for scale in SCALES:
+        for prompt in plain_prompts(a, point):
+            examples = tuple((x, tuple(u * scale for u in y)) for x, y in prompt.examples)
+            query = tuple(int(u / scale / scale) for u in prompt.query)
+            x, y = examples[-1]
+            yield Prompt(examples, query, ((x, y),))
+            yield Prompt(examples, query, ((x, tuple(-u for u in y)), ((1,) * a.x, (2 * scale,) * a.y)))
+
+
+def plain_prompts(a: Algorithm, point: dict[tuple[str, int], int]) -> Iterator[Prompt]:
     """The one that a point at which an identity fails suggests; then small ones, of one, two and three examples."""
 
     def at(group: str, count: int, plus: int = 0) -> tuple[int, ...]:
@@ -168,7 +198,7 @@ def _real(value: Fraction) -> str:
         return f"{'-' if value < 0 else ''}2^{abs(value.numerator).bit_length() - value.denominator.bit_length()}"
 
 
-def _shown(numbers: Sequence[int]) -> str:
+def _shown(numbers: Sequence[int | Fraction]) -> str:
     if len(numbers) > 4 and sum(u != 0 for u in numbers) <= 2:
         return " + ".join(f"{u} e{i}" if u != 1 else f"e{i}" for i, u in enumerate(numbers) if u) or "0"
     return f"({', '.join(map(str, numbers))})" if len(numbers) != 1 else str(numbers[0])
