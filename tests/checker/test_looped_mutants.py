@@ -195,7 +195,7 @@ MUTANTS = [
     ),
     ("algorithms", "state = v.s if loop.repeat > 1 else list(a.start)", "state = list(a.start)"),
     ("algorithms", '["query"] if loop.repeat == 1 else ["example", "query"]', '["query"]'),
-    ("algorithms", 'yield "affine", [p - q + r', 'yield "affine", [p - p'),
+    ("algorithms", 'yield "affine", [p - q - r + t', 'yield "affine", [p - p'),
     ("algorithms", 'yield "step", _apart(asking, nothing)', 'yield "step", [0]'),
     (
         "algorithms",

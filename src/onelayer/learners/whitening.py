@@ -1,12 +1,13 @@
 """Statement  GD++ (von Oswald et al. 2023): a second head takes gamma mean_i(x_i x_i^T) x off every input, beside
 the step of gradient descent on the residuals.
 
-Gives      Tokens [M x, r, flag] with a matrix M that all tokens share: M <- M - gamma M S M^T M with S = mean x
-x^T, and w <- w + eta M^T M mean_i r_i x_i.
+Gives      Tokens [u, r, flag] with u = M x and a matrix M that all tokens share: M <- M - gamma S M with S = mean u
+u^T, and w <- w + eta M^T mean_i r_i u_i.
 Rests on   gradient_step.
 Why        Large directions of the inputs shrink faster than small ones, so that later steps see a rounder
 problem.
-Differs    Stated for every number of examples and loops, with M as part of the state.
+Differs    Stated for every number of examples and loops, with M as part of the state; what an example adds is said in
+terms of its token, so that the proof need not multiply M out.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from onelayer.problems.scripts import dot, write
 from onelayer.statements import CATALOGUE
 
 STATEMENT = CATALOGUE["whitening"]
-#: A step multiplies matrices of d x d letters; longer scripts are not written.
-LARGEST = 14
+#: A step multiplies matrices of d x d letters; the checker reads no longer scripts.
+LARGEST = 20
 
 
 def build(setting: Setting, eta: float | None = None, gamma: float | None = None) -> Built:
@@ -66,25 +67,20 @@ def algorithm(d: int, eta: float, gamma: float, steps: int) -> Algorithm:
     def matrix(s: list[Any]) -> list[list[Any]]:
         return [s[i * d : (i + 1) * d] for i in range(d)]
 
-    def times(A: list[list[Any]], B: list[list[Any]]) -> list[list[Any]]:
-        return [[dot(row, [b[j] for b in B]) for j in range(d)] for row in A]
-
-    def turned(A: list[list[Any]]) -> list[list[Any]]:
-        return [[row[i] for row in A] for i in range(d)]
+    def column(A: list[list[Any]], j: int) -> list[Any]:
+        return [row[j] for row in A]
 
     def inputs(s: list[Any], x: list[Any]) -> list[Any]:
         return [dot(row, x) for row in matrix(s)]
 
-    def term(s: list[Any], x: list[Any], y: list[Any]) -> list[Any]:
-        r = y[0] - dot(s[d * d :], x)
-        return [*(r * u for u in x), *(u * v for u in x for v in x)]
+    def term(e: list[Any]) -> list[Any]:
+        return [*(e[d] * u for u in e[:d]), *(u * v for u in e[:d] for v in e[:d])]
 
     def step(s: list[Any], m: list[Any]) -> list[Any]:
         M, S = matrix(s), matrix(m[d:])
-        gram = times(turned(M), M)
-        off = times(times(M, S), gram)
-        moved = [M[i][j] - off[i][j] * gamma for i in range(d) for j in range(d)]
-        return [*moved, *(w + dot(row, m[:d]) * eta for w, row in zip(s[d * d :], gram, strict=True))]
+        columns = [column(M, j) for j in range(d)]
+        moved = [M[i][j] - dot(S[i], columns[j]) * gamma for i in range(d) for j in range(d)]
+        return [*moved, *(w + dot(c, m[:d]) * eta for w, c in zip(s[d * d :], columns, strict=True))]
 
     start = tuple(np.eye(d).ravel().tolist()) + (0.0,) * d
     return Algorithm(
@@ -94,7 +90,7 @@ def algorithm(d: int, eta: float, gamma: float, steps: int) -> Algorithm:
         steps,
         start,
         "mean",
-        term=write(term, s=size, x=d, y=1),
+        term=write(term, e=d + 2),
         step=write(step, s=size, m=size),
         answer=write(lambda s, x: [dot(s[d * d :], x)], s=size, x=d),
         example=write(lambda s, x, y: [*inputs(s, x), y[0] - dot(s[d * d :], x), 1.0], s=size, x=d, y=1),

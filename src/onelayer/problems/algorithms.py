@@ -20,7 +20,8 @@ PANEL = ("judge", "weigh", "judged", "either")
 
 @dataclass(frozen=True)
 class Algorithm:
-    """Scripts read the groups s (state), x and y (an example, or the x of a query), m (what terms gather to).
+    """Scripts read the groups s (state), x and y (an example, or the x of a query), m (what terms gather to); a
+    term may read e too, the example's token.
 
     ``gather``: the mean or the sum of the terms; the solution of ridge systems, whose terms are keys and values; or
     averages by softmax of ``logit``, which reads q too, the x of the token that asks. With judges, ``answer`` reads
@@ -49,6 +50,11 @@ class Algorithm:
     def outputs(self) -> int:
         return len(self.answer.outputs)
 
+    @property
+    def reads_tokens(self) -> bool:
+        """Whether terms are made of the examples' tokens, the group e."""
+        return any(line.startswith("e ") for line in self.term.lines)
+
     def run(self, X: Array, Y: Array, queries: Array, judges: int = 0) -> Array:
         """Answers [m, outputs] at queries [m, x], after all steps on examples [N, x] and [N, y], in float64; of
         these the last so many are judges."""
@@ -68,7 +74,8 @@ class Algorithm:
         yield s
         for _ in range(self.steps):
             wide = [np.reshape(value, (-1, 1)) for value in s]
-            terms = self.term.run({"s": wide, "x": x, "y": y})
+            token = self.example.run({"s": wide, "x": x, "y": y}) if self.reads_tokens else []
+            terms = self.term.run({"s": wide, "x": x, "y": y, "e": token})
             columns = [np.broadcast_to(t, (max(np.size(wide[0]) if wide else 1, 1), len(X))) for t in terms]
             s = self.step.run({"s": s, "m": self._gathered(wide, x, y, columns, queries)})
             yield s

@@ -12,7 +12,8 @@ answer  (E4) what is read off a token is the answer
 
 Why one example is enough: the block gives a(t) + mean_i b(e_i, t), and the algorithm, being affine in the mean,
 c(t) + mean_i d(e_i, t). The identity a + b = c + d in (e, t, s), averaged over the examples, is the claim for
-every number of them; for sums a = c and b = d are demanded. Why one loop is enough: the identity holds in every
+every number of them; for sums a = c and b = d are demanded. A term may be a function of the example's token, e: then
+the identities are demanded for every e, which are more than the tokens there are. Why one loop is enough: the identity holds in every
 state, so loops are steps, by induction. A causal token, or an average by softmax, has a state of its own, which
 its keys do not share: such a layer is not repeated. What is solved for (mesa) or averaged by softmax is the same
 function of the same keys and values on both sides; there m stands for its result, and keys, values and logits are
@@ -64,6 +65,12 @@ class Algorithm:
         program = self.panel.judge if name == "judge" and self.panel is not None else program
         return program.run({"s": s, "x": x, "y": y})
 
+    def terms(self, s: Sequence[Any], x: Sequence[Any], y: Sequence[Any], token: Numbers | None = None) -> Numbers:
+        """What an example contributes; its token is made if it is not given and matters."""
+        read = any(word == "e" for word, *_ in self.term.lines)
+        e = self.token("example", s, x, y) if read and token is None else token
+        return self.term.run({"s": s, "x": x, "y": y, "e": e or []})
+
 
 def read_algorithm(entry: Any, where: str) -> Algorithm:
     """An algorithm in the form of the specification; whatever else it is makes it malformed."""
@@ -82,7 +89,7 @@ def read_algorithm(entry: Any, where: str) -> Algorithm:
     panel = read_panel(entry, s, pair, where)
     found = {} if panel is None else {"v": panel.size}
     groups: dict[str, dict[str, int]] = {
-        "term": s | pair,
+        "term": s | pair | {"e": _width(entry["example"])},
         "step": s | {"m": m},
         "answer": s | (pair if alone else {"x": x}) | found,
         "example": s | pair,
@@ -100,6 +107,12 @@ def read_algorithm(entry: Any, where: str) -> Algorithm:
     states, ridges = numbers
     made = x, y, m, steps, states, gather, ridges, programs["logit"], term, step, answer, example
     return Algorithm(*made, programs["query"], panel)
+
+
+def _width(program: Any) -> int:
+    """Numbers in a token; how it is made is looked at where it is read."""
+    outputs = program.get("outputs") if isinstance(program, dict) else None
+    return len(outputs) if isinstance(outputs, list) else 0
 
 
 def _list(value: Any, where: str) -> list[Any]:
@@ -140,7 +153,7 @@ def _pairs(heads: Sequence[Head]) -> int:
 @dataclass(frozen=True)
 class Values:
     """Numbers, or letters, for the variables: a state; a key (x, y) and another one (u, z); the token that asks
-    (X, Y); what terms gather to, twice; and what judges found, twice."""
+    (X, Y); what terms gather to, twice; what judges found, twice; and the token of a key."""
 
     s: Numbers
     x: Numbers
@@ -153,10 +166,11 @@ class Values:
     n: Numbers
     v: Numbers
     t: Numbers
+    e: Numbers
 
     @staticmethod
     def sizes(a: Algorithm) -> dict[str, int]:
-        sizes = {"s": len(a.start)} | dict.fromkeys("xuX", a.x) | dict.fromkeys("yzY", a.y)
+        sizes = {"s": len(a.start), "e": len(a.example.outputs)} | dict.fromkeys("xuX", a.x) | dict.fromkeys("yzY", a.y)
         return sizes | dict.fromkeys("mn", a.m) | dict.fromkeys("vt", 0 if a.panel is None else a.panel.size)
 
 
@@ -183,8 +197,10 @@ def identities(network: Network, a: Algorithm, v: Values) -> Iterator[Identity]:
     state = v.s if loop.repeat > 1 else list(a.start)  # one loop begins in the start state and in no other
     names = ["example"] if a.query is None else ["query"] if loop.repeat == 1 else ["example", "query"]
     names += [] if a.panel is None else ["judge"]
-    key = loop.before(a.token("example", state, v.x, v.y))
-    term = a.term.run({"s": state, "x": v.x, "y": v.y})
+    token = a.token("example", state, v.x, v.y)
+    if any(word == "e" for word, *_ in a.term.lines):
+        token = [e if free else u for u, e, free in zip(token, v.e, a.example.varies, strict=True)]
+    key, term = loop.before(token), a.terms(state, v.x, v.y, token)
     if a.gather == "solve":
         yield "step", _apart(term, [u for head in loop.heads for u in (*head.key(key), *head.value(key))])
         yield (
@@ -193,17 +209,18 @@ def identities(network: Network, a: Algorithm, v: Values) -> Iterator[Identity]:
         )
     elif a.gather == "softmax":
         yield "step", _apart(term, [u for head in loop.heads for u in head.value(key)])
+    moved = {}
+    if a.gather in ("mean", "sum"):
+        both = [p + q for p, q in zip(v.m, v.n, strict=True)]
+        listed = {"m": v.m, "n": v.n, "both": both, "nothing": [0] * a.m, "one": term}
+        moved = {which: a.step.run({"s": state, "m": m}) for which, m in listed.items()}
     for name in names:
-
-        def after(m: Sequence[Any], name: str = name) -> Numbers:
-            return a.token(name, a.step.run({"s": state, "m": m}), v.X, v.Y)
-
         asking = loop.before(a.token(name, state, v.X, v.Y))
         if a.gather in ("mean", "sum"):
-            nothing, one = after([0] * a.m), after(term)
-            both = after([p + q for p, q in zip(v.m, v.n, strict=True)])
-            sums = [p + q for p, q in zip(after(v.m), after(v.n), strict=True)]
-            yield "affine", [p - q + r for p, q, r in zip(both, sums, nothing, strict=True)]
+            after = {which: a.token(name, s, v.X, v.Y) for which, s in moved.items()}
+            nothing, one = after["nothing"], after["one"]
+            parts = zip(after["both"], after["m"], after["n"], nothing, strict=True)
+            yield "affine", [p - q - r + t for p, q, r, t in parts]
             added = loop.added(asking, key)
             if a.gather == "sum":
                 yield "step", _apart(asking, nothing)
@@ -213,7 +230,8 @@ def identities(network: Network, a: Algorithm, v: Values) -> Iterator[Identity]:
         else:
             if a.gather == "softmax":
                 yield "step", _logits(network, a, v, state, asking, key)
-            yield "step", _apart(_gathered(loop.heads, a.gather, asking, v.m), after(v.m))
+            wanted = a.token(name, a.step.run({"s": state, "m": v.m}), v.X, v.Y)
+            yield "step", _apart(_gathered(loop.heads, a.gather, asking, v.m), wanted)
     if a.panel is not None:
         yield from panels.identities(network, a, v)
         return

@@ -76,7 +76,7 @@ def unlike(a: Algorithm, eta: Fraction, first: Fraction, second: Fraction, late:
         wanted += [p + eta * residual * v for p, v in zip(u[row], x, strict=True)]
         answers.append((1 if late else first - second) * total(p * v for p, v in zip(w[row], x, strict=True)))
     wanted += w if memory else []
-    found = step(a.term.run({"s": s, "x": x, "y": y}))
+    found = step(a.terms(s, x, y))
     apart = [p - q for p, q in zip(found, wanted, strict=True)] + [p - q - r + t for p, q, r, t in parts]
     apart += [p - q for p, q in zip(a.answer.run({"s": s, "x": x}), answers, strict=True)] if a.query else [1]
     return "" if all(map(is_zero, apart)) else "the algorithm is not a step of ridge regression"

@@ -54,8 +54,7 @@ class Poly:
 
     def __init__(self, ring: Ring, terms: Mapping[Monomial, int], e: int) -> None:
         self.ring, self.terms, self.e = ring, {k: c for k, c in terms.items() if c}, e
-        if len(self.terms) > MOST_TERMS:
-            raise Beyond(f"a polynomial of {len(self.terms):,} terms, {MOST_TERMS:,} are allowed")
+        limited(self.terms)
 
     def _same(self, other: Poly | Scalar) -> Poly:
         """The other as a polynomial; its denominator is a power of two, as that of every float is."""
@@ -72,11 +71,17 @@ class Poly:
         spend("sums of polynomials", 200.0 * (len(self.terms) + len(other.terms)) + 2.0 * shift * len(low.terms))
         terms = dict(high.terms)
         for k, c in low.terms.items():
-            terms[k] = terms.get(k, 0) + (c << shift)
-        return Poly(self.ring, terms, high.e)
+            found = terms.get(k, 0) + (c << shift)
+            if found:
+                terms[k] = found
+            else:
+                del terms[k]
+        return _made(self.ring, terms, high.e)
 
     def __mul__(self, other: Poly | Scalar) -> Poly:
         other = self._same(other)
+        if len(other.terms) == 1 or len(self.terms) == 1:
+            return self._times_one(other) if len(other.terms) == 1 else other._times_one(self)
         size = max((len(k) for k in (*self.terms, *other.terms)), default=0)
         bits = max((c.bit_length() for c in (*self.terms.values(), *other.terms.values())), default=0)
         work = len(self.terms) * len(other.terms)
@@ -84,9 +89,16 @@ class Poly:
         terms: dict[Monomial, int] = {}
         for k, c in self.terms.items():
             for l, b in other.terms.items():
-                m = tuple(sorted(k + l)) if k and l else k or l
+                m = joined(k, l)
                 terms[m] = terms.get(m, 0) + c * b
         return Poly(self.ring, terms, self.e + other.e)
+
+    def _times_one(self, other: Poly) -> Poly:
+        """The product with one term: different monomials stay different, and none becomes 0."""
+        ((l, b),) = other.terms.items()
+        bits = b.bit_length() + max((c.bit_length() for c in self.terms.values()), default=0)
+        spend("products of polynomials", 1000.0 * (1 + len(self.terms)) * (1 + len(l) / 8 + bits / 1000))
+        return _made(self.ring, {joined(k, l): c * b for k, c in self.terms.items()}, self.e + other.e)
 
     __radd__, __rmul__ = __add__, __mul__
 
@@ -117,6 +129,25 @@ class Poly:
             rest = tuple(i for i in k if i != letter)
             terms[rest] = terms.get(rest, 0) + c * value ** (len(k) - len(rest))
         return Poly(self.ring, terms, self.e)
+
+
+def _made(ring: Ring, terms: dict[Monomial, int], e: int) -> Poly:
+    """A polynomial of terms none of which is 0."""
+    limited(terms)
+    found = Poly.__new__(Poly)
+    found.ring, found.terms, found.e = ring, terms, e
+    return found
+
+
+def limited(terms: Mapping[Monomial, int]) -> None:
+    """Refuse too many terms."""
+    if len(terms) > MOST_TERMS:
+        raise Beyond(f"a polynomial of {len(terms):,} terms, {MOST_TERMS:,} are allowed")
+
+
+def joined(k: Monomial, l: Monomial) -> Monomial:
+    """The product of two monomials."""
+    return tuple(sorted(k + l)) if k and l else k or l
 
 
 def is_zero(u: Poly | Scalar) -> bool:

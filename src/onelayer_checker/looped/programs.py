@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 from onelayer_checker.core.budget import spend
@@ -23,6 +24,14 @@ MOST_LINES = 20_000
 class Program:
     lines: tuple[tuple[Any, ...], ...]
     outputs: tuple[int, ...]
+
+    @cached_property
+    def varies(self) -> tuple[bool, ...]:
+        """Of each output, whether it reads a variable."""
+        found: list[bool] = []
+        for word, *arguments in self.lines:
+            found.append(word != "const" and (word not in ARGUMENTS or any(found[i] for i in arguments)))
+        return tuple(found[i] for i in self.outputs)
 
     def run(self, groups: Mapping[str, Sequence[Any]]) -> list[Any]:
         """Its outputs, of numbers or of polynomials."""
@@ -40,7 +49,8 @@ class Program:
 
 
 def _operate(word: str, a: Any, b: Any = None) -> Any:
-    charge(a, b)
+    if not isinstance(a, Poly) or not isinstance(b, Poly):
+        charge(a, b)
     if word == "add":
         return a + b
     if word == "sub":

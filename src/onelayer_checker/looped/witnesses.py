@@ -69,7 +69,7 @@ def answers(network: Network, a: Algorithm, prompt: Prompt) -> tuple[Numbers, Nu
     out = network.answer(tokens[-1])
     s: Numbers = list(a.start)
     for _ in range(a.steps):
-        m = _gather(a, network.loop, [a.term.run({"s": s, "x": x, "y": y}) for x, y in pairs])
+        m = _gather(a, network.loop, [a.terms(s, x, y) for x, y in pairs])
         s = _short(a.step.run({"s": s, "m": m}))
     found = {} if a.panel is None else {"v": mean_of(a.panel, s, judges)}
     return out, a.answer.run({"s": s, "x": last[0], "y": last[1], **found})
