@@ -15,13 +15,15 @@ Definition step (us : list unit) (a : unit) :=
   In a us /\ slope a <> 0 /\ forall c, In c us -> c = a \/ (slope c = 0 /\ bias c <= 0).
 
 (** Along a coordinate on which all slopes are negative, or its negative if all are positive: a step is on from
-    [step_on] on, and off up to [step_off]. A bias that is a whole number from 1 to below 2^52 less 1 is a number,
+    [step_on] on, and off up to [step_off]. A whole bias other than 0, above -2^53 and up to 2^53, less 1 is a number,
     and dividing it by a power of two is exact: nothing is rounded, and so nothing outward. *)
 Definition step_on (a : unit) := rn (bias a / Rabs (slope a)).
 
 Definition whole_bias (a : unit) : bool :=
   (if Req_EM_T (IZR (Zfloor (bias a))) (bias a) then true else false) &&
-  (if Rle_dec 1 (bias a) then true else false) && (if Rlt_dec (bias a) (bpow radix2 52) then true else false).
+  (if Rle_dec 1 (Rabs (bias a)) then true else false) &&
+  (if Rlt_dec (- bpow radix2 53) (bias a) then true else false) &&
+  (if Rle_dec (bias a) (bpow radix2 53) then true else false).
 
 Definition step_off (a : unit) :=
   if whole_bias a then rn (rn (bias a - 1) / Rabs (slope a))
@@ -46,32 +48,39 @@ Theorem whole_edge_exact (a : unit) :
   ranged a -> slope a <> 0 -> whole_bias a = true ->
   rn (rn (bias a - 1) / Rabs (slope a)) = (bias a - 1) / Rabs (slope a).
 Proof.
-  intros R S W. apply andb_prop in W. destruct W as [W W3]. apply andb_prop in W. destruct W as [W1 W2].
+  intros R S W. apply andb_prop in W. destruct W as [W W4]. apply andb_prop in W. destruct W as [W W3].
+  apply andb_prop in W. destruct W as [W1 W2].
   destruct (Req_EM_T (IZR (Zfloor (bias a))) (bias a)) as [E|]; [|discriminate].
-  destruct (Rle_dec 1 (bias a)) as [L|]; [|discriminate].
-  destruct (Rlt_dec (bias a) (bpow radix2 52)) as [H|]; [|discriminate].
+  destruct (Rle_dec 1 (Rabs (bias a))) as [L|]; [|discriminate].
+  destruct (Rlt_dec (- bpow radix2 53) (bias a)) as [G|]; [|discriminate].
+  destruct (Rle_dec (bias a) (bpow radix2 53)) as [H|]; [|discriminate].
   destruct R as [R|(F & P & R)]; [contradiction|].
   assert (W : bias a - 1 = IZR (Zfloor (bias a) - 1)) by (rewrite minus_IZR, E; reflexivity).
-  assert (B : bpow radix2 52 <= bpow radix2 53) by now apply bpow_le.
+  assert (Low : - bpow radix2 53 <= bias a - 1).
+  { assert (D : bpow radix2 53 = IZR (2 ^ 53)) by (rewrite <- IZR_Zpower; [reflexivity|lia]).
+    rewrite W. rewrite D in *. rewrite <- opp_IZR in *. rewrite <- E in G. apply lt_IZR in G. apply IZR_le. lia. }
   assert (N : number binary64 (bias a - 1)).
-  { rewrite W. apply (solid_whole binary64). rewrite <- W. rewrite Rabs_pos_eq by lra.
-    change (prec binary64) with 53%Z. lra. }
+  { rewrite W. apply (solid_whole binary64). rewrite <- W. change (prec binary64) with 53%Z.
+    apply Rabs_le. assert (0 < bpow radix2 53) by apply bpow_gt_0. lra. }
   rewrite (rn_of_number _ N). apply quotient_exact; [exact N| |].
   { destruct P as [k [->| ->]]; exists k; left; [|rewrite Rabs_Ropp]; apply Rabs_pos_eq, bpow_ge_0. }
   destruct (Req_dec (bias a - 1) 0) as [Z|Z]; [left; rewrite Z; unfold Rdiv; ring|right].
-  assert (One : 1 <= bias a - 1).
-  { rewrite W in *. assert (0 < Zfloor (bias a) - 1)%Z; [|now apply IZR_le; lia].
-    apply lt_IZR. lra. }
+  assert (Half : Rabs (bias a) <= 2 * Rabs (bias a - 1)).
+  { destruct (Rle_or_lt (bias a) 0) as [B|B]; [rewrite !Rabs_left1 by lra; lra|].
+    rewrite Rabs_pos_eq in L by lra. assert (One : 1 <= bias a - 1).
+    { rewrite W in *. assert (0 < Zfloor (bias a) - 1)%Z; [|now apply IZR_le; lia].
+      apply lt_IZR. lra. }
+    rewrite !Rabs_pos_eq by lra. lra. }
   assert (Sp : 0 < Rabs (slope a)) by now apply Rabs_pos_lt.
-  destruct R as [R|R]; [lra|].
+  destruct R as [R|R]; [rewrite R, Rabs_R0 in L; lra|].
   assert (Q := in_range_sound _ _ F P (or_intror R)). rewrite Q in R.
-  assert (A : Rabs (bias a / slope a) = bias a / Rabs (slope a)).
-  { unfold Rdiv. rewrite Rabs_mult, (Rabs_pos_eq (bias a)) by lra. rewrite Rabs_inv. reflexivity. }
-  rewrite A in R. rewrite (Rabs_pos_eq ((bias a - 1) / Rabs (slope a))).
-  2: { apply Rmult_le_pos; [lra|]. left. now apply Rinv_0_lt_compat. }
+  assert (A : forall x, Rabs (x / slope a) = Rabs x / Rabs (slope a)).
+  { intros x. unfold Rdiv. now rewrite Rabs_mult, Rabs_inv. }
+  rewrite A in R. replace (Rabs ((bias a - 1) / Rabs (slope a))) with (Rabs (bias a - 1) / Rabs (slope a)).
+  2: { unfold Rdiv. now rewrite Rabs_mult, Rabs_inv, Rabs_Rabsolu. }
   assert (T : tiny binary64 <= bpow radix2 (-901)) by now apply bpow_le.
-  assert (Half : bias a / Rabs (slope a) <= 2 * ((bias a - 1) / Rabs (slope a))).
-  { unfold Rdiv. rewrite <- Rmult_assoc. apply Rmult_le_compat_r; [left; now apply Rinv_0_lt_compat|lra]. }
+  assert (Twice : Rabs (bias a) / Rabs (slope a) <= 2 * (Rabs (bias a - 1) / Rabs (slope a))).
+  { unfold Rdiv. rewrite <- Rmult_assoc. apply Rmult_le_compat_r; [left; now apply Rinv_0_lt_compat|exact Half]. }
   assert (D : bpow radix2 (-900) = 2 * bpow radix2 (-901)).
   { change (-900)%Z with (-901 + 1)%Z. rewrite bpow_plus. change (bpow radix2 1) with 2. ring. }
   lra.

@@ -43,9 +43,10 @@ def test_thresholds_are_rounded_outward_once_for_each_operation() -> None:
 
 
 def test_steps_of_whole_biases_are_off_up_to_the_very_edge() -> None:
-    """A whole bias from 1 to below 2^52, less 1, over a power of two is exact; other edges are rounded outward."""
-    exact_ones = (1.0, 2.0, 5.0, 2.0**51, 2.0**52 - 1)
-    rounded = (0.5, 2.5, 0.0, -3.0, -(2.0**51), -(2.0**52), -(2.0**53), 2.0**52, 2.0**53, 2.0**60)
+    """A whole bias other than 0, above -2^53 and up to 2^53, less 1, over a power of two is exact; other edges are
+    rounded outward."""
+    exact_ones = (1.0, 2.0, 5.0, 2.0**52, 2.0**53 - 1, 2.0**53, -1.0, -3.0, -(2.0**52), -(2.0**53) + 1)
+    rounded = (0.5, 2.5, 0.0, -0.5, -2.5, -(2.0**53), 2.0**53 + 2, -(2.0**60), 2.0**60)
     for bias, sign, s in itertools.product((*exact_ones, *rounded), (1, -1), (0.25, 1.0, 8.0)):
         W, b = np.array([[[sign * s]]]), np.array([[bias]])
         ((_, steps),) = staircases(W, b, np.ones(1, bool), np.zeros(1, int))

@@ -40,6 +40,7 @@ PARTS = {
     "contexts.number_line": "codes of tokens of one component, which lattice hashes",
     "contexts.places": "codes of positions, for texts",
     "contexts.quantiser": "turns real tokens into the features that lattice and averages sum",
+    "contexts.units": "powers of two that tokens are multiplied by, which every stream of reals is in",
     "contexts.raw_codes": "whole-number codes of tokens, which lattice hashes or adds up",
     "contexts.spare_channels": "lets heads write beside the token, for sink and temperature_heads",
     "contexts.sums": "adds up the codes of tokens, for lattice",

@@ -43,7 +43,8 @@ def allowed(model: Model, answers: Array, tolerance: float | None) -> float:
     dtype = model.transformer.dtype
     rounding = float(np.abs(answers - answers.astype(dtype)).max())
     most = SLACK * max(rounding, model.interface.error_upper) if tolerance is None else float(tolerance)
-    apart = float((answers.max(axis=0) - answers.min(axis=0)).max())
+    with np.errstate(over="ignore"):
+        apart = float((answers.max(axis=0) - answers.min(axis=0)).max())
     if 0 < apart <= 2 * most:
         needs = "answers that are further apart than twice their error"
         found = f"they spread over {apart:.3g} and may be off by {most:.3g}: a constant would do"

@@ -139,8 +139,8 @@ def _token_map(
         plateaus = on_a_line(projected[order] + offset, read[order], dtype)
         magnitude = stream.norm * float(np.linalg.norm(stream.scale * direction)) + abs(offset)
         if plateaus.guard > 2 * (d + 4) * float(np.finfo(dtype).eps) * magnitude:
-            lift = None if not stream.centre.any() else np.eye(d, dtype=dtype)
-            embedding = None if lift is None else Embedding(lift=lift, bias=(-stream.centre).astype(dtype))
+            lift, bias = np.diag(stream.unit).astype(dtype), (-stream.centre).astype(dtype)
+            embedding = None if stream.is_given else Embedding(lift=lift, bias=bias)
             bottleneck = Linear(direction[:, None].astype(dtype), np.array([offset], dtype))
             return embedding, (Affine(bottleneck), *plateaus.gadgets)
     raise PrecisionError(

@@ -70,6 +70,7 @@ def construct(
     several times as many values, but those of a frequent token lie close together."""
     rng = np.random.default_rng([seed, rank, attempt, 5])
     n, ragged = sequences.n, sequences.lengths is not None
+    stream = stream.uncentred() if isinstance(stream, RealStream) else stream
     own, total = _weights(n, ragged, per_sequence, wide)
     if stream.positions:
         return _hashed(sequences, stream, rank, attempt, rng, per_sequence, wide)
@@ -105,7 +106,7 @@ def _joint(
         raw = reals(sequences, stream, rank, 2.0**bits, attempt, rng, centred=own)
         values, count = raw.values, raw.count
         embedding, gadgets = raw.network(None)
-        if len(raw.components) == sequences.d and embedding.bias is None:
+        if len(raw.components) == sequences.d and stream.is_given:
             embedding = None
     else:
         table = rng.integers(0, 1 << bits, (stream.vocabulary, rank)).astype(dtype)

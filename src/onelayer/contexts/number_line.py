@@ -29,6 +29,9 @@ Array = NDArray[Any]
 FEWEST_VALUES = 1 << 9
 #: Neighbours of a quantile among which the widest gap is taken.
 NEIGHBOURS = 32
+#: Thresholds are so far apart, or further: one less 1 is then rounded to itself, and what is next below is no
+#: higher than the next threshold.
+STEP = 4.0
 #: Slopes times values stay in the range of the dtype.
 LARGEST = 2.0**100
 
@@ -50,14 +53,13 @@ class NumberLine:
 
     def network(self, hashes: Hashes) -> tuple[Embedding, tuple[Gadget, ...]]:
         dtype, carried = self.stream.dtype, hashes.carried
-        lift, places = np.eye(1, 1 + carried, dtype=dtype), hashes.embedded_places
-        bias = np.append(-self.stream.centre, np.zeros(carried)).astype(dtype)
+        lift, places = (np.eye(1, 1 + carried) * self.stream.unit).astype(dtype), hashes.embedded_places
         positions = None if places is None else np.pad(places, ((0, 0), (1, 0))).astype(dtype)
         cells = Line(0, *trapezoids(self.low, self.high, dtype)[:2])
         of_cell, of_step = (
             np.pad(codes, ((0, 0), (0, int(hashes.sink)))).astype(dtype) for codes in (self.of_cell, self.of_step)
         )
-        embedding = Embedding(lift=lift, bias=bias if bias.any() else None, positions=positions)
+        embedding = Embedding(lift=lift, positions=positions)
         return embedding, (Ranks(cells, self.slope, self.thresholds, of_cell, of_step, carried),)
 
 
@@ -75,7 +77,7 @@ def number_line(
         return None
     starts = np.concatenate([[0], cells + 1])
     row = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(different)))
-    slope = float(np.exp2(np.ceil(np.log2(2.0 / np.diff(different.astype(np.float64)).min()))))
+    slope = float(np.exp2(np.ceil(np.log2(STEP / np.diff(different.astype(np.float64)).min()))))
     if slope * float(np.abs(different).max()) > LARGEST:
         return None
     size = np.abs(different).astype(np.float64)

@@ -1,7 +1,9 @@
 """Real tokens to 0/1 features: one saturating step per threshold, decided exactly because inputs are exact.
 
 A threshold sits in a gap between two values that the data takes; relu(1 - relu(1 + s*start - s*x)) is exactly 0 up
-to `start` and exactly 1 from `start + 1/s` on, in any order of evaluation, since s is a power of two.
+to `start` and exactly 1 from `start + 1/s` on, in any order of evaluation, since s is a power of two. In a narrow
+gap the ramp lies between two neighbouring numbers of the format, and 1 + s*start is a whole number: nothing is
+rounded, so that tokens one unit in the last place apart are told apart.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from onelayer.problems.blocks import blocks, column_bounds
 
 Array = NDArray[Any]
 
-#: A ramp takes at most a quarter of its gap, and the gap at least this many units in the last place.
+#: A ramp takes at most a quarter of a gap of more units in the last place than this, and one of a narrower gap.
 LEAST_GAP_IN_ULPS = 32
 #: Neighbours on either side of a quantile among which the widest gap is taken.
 NEIGHBOURS = 256
@@ -68,6 +70,13 @@ class Quantiser:
 
         over_threads(run, [slice(a, a + 16384) for a in range(0, len(tokens), 16384)])
         return out
+
+    def levels(self, tokens: Array) -> Array:
+        """[T, d] how many steps of each component are reached."""
+        found = np.zeros(tokens.shape, np.int32)
+        for i in np.unique(self.component):
+            found[:, i] = np.searchsorted(self.start[self.component == i].astype(self.dtype), tokens[:, i])
+        return found
 
     def _lookups(self, codes: Linear) -> list[_Lookup]:
         """Tables for groups of components; the first one holds the bias, too."""
@@ -137,13 +146,61 @@ def quantise(tokens: Array, levels: int, dtype: np.dtype[Any], used: Array | Non
         top = 2.0 * float(np.abs(tokens[:, 0]).max()) + 1.0
         return Quantiser(d, np.zeros(2, np.intp), np.ones(2), np.full(2, top), dtype)
     low, high = (np.concatenate([cut[side] for cut in cuts]).astype(np.float64) for side in (0, 1))
+    component = np.repeat(np.arange(d), [len(cut[0]) for cut in cuts])
+    return _with_cuts(d, component, *_ramps(low, high, dtype), dtype)
+
+
+def told_apart(quantiser: Quantiser, tokens: Array, used: Array | None) -> Quantiser:
+    """With further steps, so that any two different tokens [T, d] differ in some step.
+
+    Tokens of equal steps are sorted; where two neighbours first differ, a step ends at the value of the second. If
+    two of them first differ in a component, then so do two neighbours between them.
+    """
+    own = tokens if used is None else tokens[used]
+    words = np.unique(own[_alike(quantiser, own)] + 0.0, axis=0)  # no negative zero
+    levels = quantiser.levels(words)
+    order = np.lexsort((*words.T[::-1], *levels.T))
+    words, levels = words[order], levels[order]
+    same = np.flatnonzero((levels[1:] == levels[:-1]).all(axis=1))
+    if not same.size:
+        return quantiser
+    component = (words[same] != words[same + 1]).argmax(axis=1)
+    high = words[same + 1, component]
+    component, high = (x.ravel() for x in np.hsplit(np.unique(np.stack([component, high], axis=1), axis=0), 2))
+    high = high.astype(quantiser.dtype)
+    below = np.nextafter(high, quantiser.dtype.type(-np.inf)).astype(np.float64)
+    slope, start = _ramps(below, high.astype(np.float64), quantiser.dtype)
+    component = np.concatenate([quantiser.component, component])
+    slope, start = np.concatenate([quantiser.slope, slope]), np.concatenate([quantiser.start, start])
+    return _with_cuts(quantiser.d, component, slope, start, quantiser.dtype)
+
+
+def _alike(quantiser: Quantiser, tokens: Array) -> Array:
+    """Which tokens may have the steps of another; hashes of 53 bits say so."""
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 1 << 53, (quantiser.count, 1)) / max(1, quantiser.count)
+    hashed = quantiser.features(tokens, Linear(np.rint(codes), np.zeros(1)))[:, 0]
+    _, kind, counts = np.unique(hashed, return_inverse=True, return_counts=True)
+    return np.flatnonzero(counts[kind] > 1)
+
+
+def _ramps(low: Array, high: Array, dtype: np.dtype[Any]) -> tuple[Array, Array]:
+    """Slopes and starts of steps between two values each."""
     slope = np.exp2(np.ceil(np.log2(4.0 / (high - low))))
     start = ((low + high) / 2 - 0.5 / slope).astype(dtype).astype(np.float64)
-    component = np.repeat(np.arange(d), [len(cut[0]) for cut in cuts])
-    twice = (
-        np.zeros(2, np.intp) if len(component) == 1 else slice(None)
-    )  # a lone step looks like a cell to a checker
-    return Quantiser(d, component[twice], slope[twice], start[twice], dtype)
+    size = np.maximum(np.abs(low), np.abs(high)).astype(dtype)
+    narrow = high - low <= LEAST_GAP_IN_ULPS * np.spacing(size).astype(np.float64)
+    below = np.nextafter(high.astype(dtype), dtype.type(-np.inf)).astype(np.float64)
+    return np.where(narrow, 1.0 / (high - below), slope), np.where(narrow, below, start)
+
+
+def _with_cuts(d: int, component: Array, slope: Array, start: Array, dtype: np.dtype[Any]) -> Quantiser:
+    """Steps in the order of components, and along each of them."""
+    component = component.astype(np.intp)
+    order = np.lexsort((start, component))
+    if len(order) == 1:
+        order = np.zeros(2, np.intp)  # a lone step looks like a cell to a checker
+    return Quantiser(d, component[order], slope[order], start[order], dtype)
 
 
 def thinned(tokens: Array, used: Array | None, step: int) -> Array:
@@ -207,7 +264,7 @@ def _cuts_within(values: Array, lows: Array, highs: Array) -> tuple[Array, Array
     gaps = np.diff(values)
     starts, stops = np.searchsorted(values, lows), np.searchsorted(values, highs)
     places = [a + int(np.argmax(gaps[a:b])) for a, b in zip(starts, stops, strict=True)]
-    return _wide(values, gaps, np.array(places, np.intp))
+    return _beside(values, gaps, np.array(places, np.intp))
 
 
 def _cuts(values: Array, levels: int) -> tuple[Array, Array]:
@@ -219,13 +276,12 @@ def _cuts(values: Array, levels: int) -> tuple[Array, Array]:
     quantiles = np.arange(1, levels) * T // levels
     reach = min(NEIGHBOURS, max(1, T // (2 * levels)))
     places = np.arange(T - 1) if levels >= T else _widest(gaps, quantiles, reach)
-    return _wide(values, gaps, places)
+    return _beside(values, gaps, places)
 
 
-def _wide(values: Array, gaps: Array, places: Array) -> tuple[Array, Array]:
-    """What lies on either side of those gaps that are wide enough for a ramp."""
-    size = np.maximum(np.abs(values[places]), np.abs(values[places + 1]))
-    places = np.unique(places[gaps[places] > LEAST_GAP_IN_ULPS * np.spacing(size)])
+def _beside(values: Array, gaps: Array, places: Array) -> tuple[Array, Array]:
+    """What lies on either side of those gaps that are gaps."""
+    places = np.unique(places[gaps[places] > 0])
     return values[places], values[places + 1]
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onelayer.contexts.hashed import Hashes
-from onelayer.contexts.quantiser import Quantiser, quantise, thinned
+from onelayer.contexts.quantiser import Quantiser, quantise, thinned, told_apart
 from onelayer.contexts.stream import RealStream, TokenStream
 from onelayer.gadgets.affine import Affine
 from onelayer.gadgets.gadget import Gadget
@@ -28,6 +28,8 @@ Array = NDArray[Any]
 ALL_COMPONENTS, FEWEST_COMPONENTS = 32, 16
 #: Bits that a component is counted for at most, and pairs of tokens by which they are judged.
 BITS_A_COMPONENT, PAIRS = 2.0, 1024
+#: A component with more steps than this has many levels.
+MANY_STEPS = 64
 #: So many words, and more than one to so many tokens, are numbered rather than coded each for itself.
 LARGE_VOCABULARY, TOKENS_A_WORD = 1 << 12, 8
 
@@ -149,16 +151,14 @@ class Quantised:
         carried = 0 if hashes is None else hashes.carried
         dtype, used, s = self.stream.dtype, len(self.components), self.layer.width
         lift = np.zeros((self.stream.tokens.shape[2], used + carried), dtype)
-        lift[self.components, np.arange(used)] = 1.0
-        bias = np.append(-self.stream.centre[self.components], np.zeros(carried)).astype(dtype)
+        lift[self.components, np.arange(used)] = self.stream.unit[self.components]
         places = None if hashes is None else hashes.embedded_places
         positions = None if places is None else np.pad(places, ((0, 0), (used, 0))).astype(dtype)
         outputs = s if hashes is None else s + hashes.sink
         weight = np.zeros((self.count + carried, outputs), dtype)
         weight[: self.count, :s], weight[self.count :] = self.layer.weight, np.eye(carried, outputs)
         last = Linear(weight, np.pad(self.layer.bias, (0, outputs - s)))
-        embedding = Embedding(lift=lift, bias=bias if bias.any() else None, positions=positions)
-        return embedding, (self.quantiser.steps(carried), Affine(last))
+        return Embedding(lift=lift, positions=positions), (self.quantiser.steps(carried), Affine(last))
 
 
 def numbers_words(stream: TokenStream) -> bool:
@@ -194,7 +194,9 @@ def reals(
     if len(components) < d:
         flat = np.ascontiguousarray(flat[:, components])
     quantiser = quantise(flat, _levels(sequences, len(components), attempt), dtype, used)
-    steps = rng.standard_normal((quantiser.count, rank))
+    if attempt:
+        quantiser = told_apart(quantiser, flat, used)
+    steps = _drawn_steps(quantiser, rank, rng)
     trial = quantiser.features(thinned(flat, used, max(1, T >> 16)), _linear(steps, np.zeros(rank), dtype))
     steps, trial = _unrelated(steps, trial)
     centre = trial.mean(axis=0)
@@ -209,6 +211,16 @@ def reals(
         layer = Linear(layer.weight, layer.bias - low)
     top = (raw if valid is None else raw[valid.ravel()]).max(axis=0)
     return Quantised(quantiser, layer, raw.reshape(N, n, rank), top, components, stream)
+
+
+def _drawn_steps(quantiser: Quantiser, rank: int, rng: np.random.Generator) -> Array:
+    """What each step adds to a code. The many levels of one component have unrelated codes each: if their steps
+    had, neighbours would have neighbouring codes, and share their cells."""
+    steps = rng.standard_normal((quantiser.count, rank))
+    for i, count in enumerate(np.bincount(quantiser.component)):
+        if count > MANY_STEPS:
+            steps[quantiser.component == i] = np.diff(rng.standard_normal((count + 1, rank)), axis=0)
+    return steps
 
 
 def _unrelated(steps: Array, trial: Array) -> tuple[Array, Array]:

@@ -7,13 +7,14 @@ weights that are already rounded to the model's dtype, so they are what the mode
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from onelayer.contexts.units import units
 from onelayer.errors import PrecisionError
 from onelayer.network import Embedding
 from onelayer.problems.blocks import blocks, mapped_like
@@ -58,11 +59,13 @@ class Draw:
 
 @dataclass(frozen=True)
 class RealStream:
-    """Real tokens, rounded to the dtype and centred where a component is far from zero."""
+    """Real tokens, rounded to the dtype, in other units where a component comes near the ends of the format, and
+    centred where it is far from zero."""
 
     tokens: Array  # [N, n, d], what the lift produces
     centre: Array  # [d] subtracted by the embedding's bias
     scale: Array  # [d] powers of two of the size of each centred component
+    unit: Array  # [d] powers of two that the lift multiplies components with
     dtype: np.dtype[Any]
     positions: bool
 
@@ -75,16 +78,31 @@ class RealStream:
     def prepare(sequences: Sequences, dtype: np.dtype[Any], positions: bool) -> RealStream:
         assert sequences.low is not None
         assert sequences.high is not None
-        low, high = sequences.low, sequences.high
-        _refuse_magnitudes(low, high, dtype)
+        low, high = sequences.low.astype(np.float64), sequences.high.astype(np.float64)
+        unit = units(low, high, sequences, dtype)
+        low, high = low * unit, high * unit
         middle, half = low / 2 + high / 2, high / 2 - low / 2
         centre = np.where(np.abs(middle) > 4 * half, middle, 0.0).astype(dtype)
         given = tokens = sequences.tokens
-        if centre.any() or given.dtype != dtype:
-            tokens = mapped_like(given, lambda rows: given[rows].astype(dtype, copy=False) - centre, dtype)
+        if centre.any() or given.dtype != dtype or (unit != 1).any():
+            own = unit.astype(dtype)
+            tokens = mapped_like(given, lambda rows: given[rows].astype(dtype, copy=False) * own - centre, dtype)
         size = np.maximum(np.abs(low - centre), np.abs(high - centre))
         scale = np.exp2(np.round(np.log2(np.where(size > 0, size, 1.0))))
-        return RealStream(tokens, centre.astype(np.float64), scale, dtype, positions)
+        return RealStream(tokens, centre.astype(np.float64), scale, unit, dtype, positions)
+
+    @property
+    def is_given(self) -> bool:
+        """Whether these are the tokens that were given."""
+        return not self.centre.any() and bool((self.unit == 1).all())
+
+    def uncentred(self) -> RealStream:
+        """The tokens as they are: a comparison of two numbers needs no centre."""
+        if not self.centre.any():
+            return self
+        centred, centre = self.tokens, self.centre.astype(self.dtype)
+        tokens = mapped_like(centred, lambda rows: centred[rows] + centre, self.dtype)
+        return replace(self, tokens=tokens, centre=np.zeros_like(self.centre))
 
     def draw(
         self, rank: int, rng: np.random.Generator, attempt: int, coded: bool, key: Array | None = None
@@ -94,6 +112,8 @@ class RealStream:
         directions, read = self._read(rank, rng, attempt, coded, key)
         values, codes = read[..., :rank], read[..., rank:]
         magnitude = self.norm * np.linalg.norm(directions * self.scale[:, None], axis=0)  # bounds sum |x||v|
+        # Centring rounds nothing, which a checker does not know.
+        magnitude += np.abs(self.centre) @ np.abs(directions)
         width = d + 2 * self.positions + rank
         columns = np.zeros((width, 2 * rank))
         columns[:d] = directions
@@ -142,7 +162,7 @@ class RealStream:
         """Components are copied, centred, and followed by zero channels."""
         d = self.tokens.shape[2]
         lift, bias = np.zeros((d, width), self.dtype), np.zeros(width, self.dtype)
-        lift[:, :d], bias[:d] = np.eye(d), -self.centre
+        lift[:, :d], bias[:d] = np.diag(self.unit), -self.centre
         return Embedding(
             lift=lift,
             bias=bias if self.centre.any() else None,
@@ -262,19 +282,3 @@ def _levels_of_places(n: int, dtype: np.dtype[Any]) -> Array:
 
 def _power_above(x: float) -> float:
     return float(np.exp2(np.ceil(np.log2(x))))
-
-
-def _refuse_magnitudes(low: Array, high: Array, dtype: np.dtype[Any]) -> None:
-    """Products of weights and tokens must neither overflow nor vanish: leave a quarter of the exponents free."""
-    size = np.maximum(np.abs(low), np.abs(high))
-    info = np.finfo(dtype)
-    largest, smallest = 2.0 ** (info.maxexp * 0.75), 2.0 ** (info.minexp * 0.75)
-    bad = np.flatnonzero((size > largest) | ((size > 0) & (size < smallest)))
-    if bad.size:
-        c = int(bad[0])
-        raise PrecisionError(
-            "memorize",
-            f"token components between {smallest:.0e} and {largest:.0e} in size, so that {dtype} does not overflow",
-            f"component {c} reaches {size[c]:.3g} at most",
-            "Rescale that component.",
-        )

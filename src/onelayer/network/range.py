@@ -19,6 +19,8 @@ WATCHED_BYTES = 1 << 24
 MOST_KEYS = 2.0**24
 #: Exponents of two among which the safe size is searched for.
 LOWEST, HIGHEST = -2100, 2100
+#: A weight is compared as if it were no larger: its inverse is a number.
+LARGEST_READING = 2.0**1000
 
 
 def safe_sizes(model: Transformer) -> Array:
@@ -76,8 +78,9 @@ def _largest_reading(model: Transformer) -> Array:
         readers.append(_full_rows(model.readout[0]))
     reading = np.max([np.abs(W.astype(np.float64)).max(axis=1) for W in readers], axis=0)
     if e is not None and e.lift is not None:
-        reading = (np.abs(e.lift.astype(np.float64)) * reading).max(axis=1)
-    return np.where(reading > 0, reading, 1.0)
+        with np.errstate(over="ignore"):
+            reading = (np.abs(e.lift.astype(np.float64)) * reading).max(axis=1)
+    return np.where(reading > 0, np.minimum(reading, LARGEST_READING), 1.0)
 
 
 def _full_rows(layer: Layer) -> Array:

@@ -92,9 +92,22 @@ def _fit_lattice(coordinates: Array, task: Task) -> Fit:
             readout = replace(made, kind=kind, compared=compared)
             break
     if readout is None:
-        return Fit(None, len(first), 0.0, 0.0, 0.0)
+        near, pair = _nearest_rows(keys)
+        return Fit(None, len(first), 0.0, 0.0, 0.0, near, (int(first[pair[0]]), int(first[pair[1]])))
     room = 2 * readout.guard
     return Fit(readout, len(first), room, room, readout.guard / task.radius)
+
+
+def _nearest_rows(keys: Array) -> tuple[float, tuple[int, int]]:
+    """Two keys that lie close together, and how far apart they are: neighbours along some coordinate."""
+    best, pair = np.inf, (0, 0)
+    for column in keys.T if len(keys) > 1 else ():
+        order = np.argsort(column, kind="stable")
+        distance = np.abs(keys[order[1:]] - keys[order[:-1]]).max(axis=1)
+        at = int(distance.argmin())
+        if distance[at] < best:
+            best, pair = float(distance[at]), (int(order[at]), int(order[at + 1]))
+    return best, pair
 
 
 def _lattice_kinds(keys: Array, values: Array, task: Task) -> tuple[list[str], str]:
@@ -169,7 +182,9 @@ def _fit_boxes(coordinates: Array, task: Task) -> Fit:
     needed = 2 * half_width + 4 * radius
     pairs = None if suspects else near_pairs(T, needed)
     if pairs is None:
-        return Fit(None, len(first), 0.0, 0.0, 0.0, 0.0, None, suspects)
+        near, (a, b) = (0.0, suspects[0][:2]) if suspects else _nearest_rows(coordinates[first])
+        closest = (int(a), int(b)) if suspects else (int(first[a]), int(first[b]))
+        return Fit(None, len(first), 0.0, 0.0, 0.0, near, closest, suspects)
     i, j, distance = pairs
     same = (answers[i] == answers[j]).all(axis=1)
     # A twin is dropped when its first occurrence is kept.

@@ -51,6 +51,8 @@ def construct(
     ``spread``: a sample lies this far from its key at most, where samples with equal answers share one.
     """
     M, c = keys.shape
+    if float(np.abs(values).max()) > np.finfo(dtype).max / 8:
+        return None  # no wall is higher
     rows = divide(keys, values, row_size(M, c, values.shape[1], default is not None), radius, default is None)
     if rows is None:
         return None

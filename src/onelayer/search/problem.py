@@ -175,9 +175,10 @@ def _shortage(answers: Answers, default: Array | None, number: np.dtype[Any]) ->
         return PrecisionError("memorize", needs, f"there are {len(classes)}", 'Use dtype="float64".')
     for rows, what in ((answers.rows, "an answer"), (default, "the default")):
         size = np.zeros(1) if rows is None else np.abs(rows)
-        if not size.max() <= info.max or ((size > 0) & (size < info.tiny)).any():
+        faint = number != np.float64 and ((size > 0) & (size < info.tiny)).any()  # float64 has nothing beyond it
+        if not size.max() <= info.max or faint:
             needs = f"answers that {number} can hold"
-            return PrecisionError("memorize", needs, f"{what} overflows or underflows it", "Rescale the answers.")
+            return PrecisionError("memorize", needs, f"{what} overflows or underflows it", 'Use dtype="float64".')
     return None
 
 

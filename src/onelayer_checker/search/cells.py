@@ -205,7 +205,8 @@ def staircases(W: Array, b: Array, plain: Array, block: Array) -> list[tuple[Arr
             on, off = x / s, np.nextafter(np.nextafter(x - 1, -np.inf) / s, -np.inf)
         else:
             on, off = x / s, -np.nextafter(np.nextafter(1 - x, np.inf) / s, np.inf)
-        off = np.where((x == np.rint(x)) & (x >= 1) & (x < 2.0**52), (x - 1) / s, off)  # nothing is rounded there
+        whole = (x == np.rint(x)) & (np.abs(x) >= 1) & (x > -(2.0**53)) & (x <= 2.0**53)
+        off = np.where(whole, (x - 1) / s, off)  # nothing is rounded there
         order = np.argsort(on, kind="stable")
         parts = np.concatenate([s, np.abs(x)])
         smallest = float(parts.min(where=parts != 0, initial=1.0))
