@@ -233,3 +233,51 @@ def false_formulas() -> Iterator[Counterexample]:
         "1,024 tokens of 2^122 add up to more than float32 holds before they are divided",
         made("float32", [([[1]], [0]), ([[1]], [0])], large, **HEAD),
     )
+    # 9: the same function as 6, r = relu(2 x - 1) - x, with a narrower range; 13 and 16: r + r^2/1000.
+    twice = [X, one(2), one(1), ["mul", 0, 1], ["sub", 3, 2], ["relu", 4], ["sub", 5, 0]]
+    twice += [["sub", 0, 2], ["neg", 0], ["max", 7, 8], one(0.001), ["mul", 9, 9], ["mul", 11, 10], ["add", 9, 12]]
+    twice += [["mul", 6, 6], ["mul", 14, 10], ["add", 6, 15]]
+    yield Counterexample(
+        "a chord to where the line never is",
+        "r is in [-1/2, 0]; beyond, to the end of its own range, r + r^2/1000 was cut to the range of 13: 0.47 off",
+        made(
+            "float64",
+            [
+                ([[1, 1]], [-0.5, 0]),
+                ([[2, 2], [-1, -1]], [2, -0.875]),
+                ([[0.53125], [0.5]], [-1.53125]),
+            ],
+            about("real", 0.2, twice, [[0], [0], [6]]),
+        ),
+    )
+
+
+def endless_formulas() -> Iterator[Counterexample]:
+    """Claims that took forever, or ended the checker with an exception: they are refused, or left undecided."""
+    chord = [([[1]], [0]), ([[1]], [0])]
+    squares = [X, *(["mul", k, k] for k in range(45))]
+    yield Counterexample(
+        "a power of 2^45", "squares of squares", made("float64", chord, about("real", 0.5, squares, [[0], [0]]))
+    )
+    sines = [X, *(["sin", k] for k in range(1500))]
+    yield Counterexample(
+        "1,500 sines", "each of the one before", made("float64", chord, about("real", 2.0, sines, [[0], [0]]))
+    )
+    doubled = [X, ["y", 0], ["mean", 1], ["add", 0, 2], ["add", 0, 3], *(["add", k, k] for k in range(4, 54))]
+    heads = {"W_Q": [[[0], [0]]], "W_K": [[[0], [0]]], "W_V": [[[1], [0]]], "W_O": [[[0, 1]]]}
+    both = made(
+        "float64",
+        [([[1, 0], [0, 1]], [0, 0]), ([[2.0**49], [2.0**49]], [0])],
+        about("real", 0.5, doubled, [[0, 0], [0, 3], [0, 3]]),
+        **heads,
+    )
+    both.model["embedding.lift"] = np.ones((1, 2))
+    yield Counterexample("doubled 50 times", "a sum of 2^50 terms, all alike", both)
+    largest = [X, ["y", 0], ["largest", 1], ["add", 0, 2]]
+    for name, w in (("sharper than any number", 1e300), ("less sharp than any number", 1e-300)):
+        head = HEAD | {"W_K": [[[w]]], "b_Q": [[w]]}
+        yield Counterexample(
+            name,
+            "logits are multiplied by what no number of float64 is",
+            made("float64", chord, about("real", 0.05, largest, [[3], [3]]), **head),
+        )

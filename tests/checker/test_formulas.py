@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from attacks.bundle import Bundle, read
-from attacks.forged_formulas import HEAD, X, about, false_formulas, made, of_formula, one
+from attacks.forged_formulas import HEAD, X, about, endless_formulas, false_formulas, made, of_formula, one
 from onelayer import approximate
 from onelayer_checker import check
 from onelayer_checker.functions import jets
@@ -51,6 +51,11 @@ def test_forgeries_are_refused(forgery) -> None:
 @pytest.mark.parametrize("example", list(false_formulas()), ids=lambda example: example.name)
 def test_false_claims_are_not_proved(example) -> None:
     assert check(example.bundle.files()).result == "UNKNOWN"
+
+
+@pytest.mark.parametrize("example", list(endless_formulas()), ids=lambda example: example.name)
+def test_claims_without_end_are_ended(example) -> None:
+    assert check(example.bundle.files()).result in ("UNKNOWN", "MALFORMED")
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ Monomial = tuple[tuple[int, int], ...]  # (atom, power), atoms in ascending orde
 Polynomial = dict[Monomial, Fraction]
 Key = tuple[tuple[Monomial, Fraction], ...]
 
-#: Terms of a polynomial, bits of a coefficient and atoms: beyond, nothing is decided.
-MOST_TERMS, MOST_BITS, MOST_ATOMS = 2_000, 1 << 14, 5_000
+#: Terms of a polynomial, bits of a coefficient, atoms, and a power of one: beyond, nothing is decided.
+MOST_TERMS, MOST_BITS, MOST_ATOMS, MOST_POWER = 2_000, 1 << 14, 5_000, 1_000
 ONE: Polynomial = {(): Fraction(1)}
 
 
@@ -47,6 +47,8 @@ def product(p: Polynomial, q: Polynomial) -> Polynomial:
             powers = dict(m)
             for atom, power in n:
                 powers[atom] = powers.get(atom, 0) + power
+                if powers[atom] > MOST_POWER:
+                    raise Malformed("claim", f"a power above {MOST_POWER:,}")
             at = tuple(sorted(powers.items()))
             found[at] = found.get(at, Fraction(0)) + c * e
             if found[at].numerator.bit_length() + found[at].denominator.bit_length() > MOST_BITS:
@@ -144,13 +146,12 @@ class Algebra:
         up, down = _reduced(above, below)
         if len(down) == 1 and down[0][1] == 1:
             weights = self.atoms[down[0][0]]
-            for atom, power in up if self._is_mass(weights) else ():
+            for atom, _ in up if self._is_mass(weights) else ():
                 what = self.atoms[atom]
                 values, mass = _reduced(what[2], weights[2]) if what[:2] == ("average", ()) else ((), weights[2])
                 if not mass:  # mean(e^g v) over mean(e^g)
                     logit = total(*((dict(self.atoms[e][1]), k) for e, k in weights[2]))
                     rest = tuple((a, k - (a == atom)) for a, k in up if (a, k) != (atom, 1))
-                    assert power >= 1
                     return product({rest: Fraction(1)}, self.average(logit, {values: Fraction(1)}))
         found: Polynomial = {up: Fraction(1)}
         for atom, power in down:

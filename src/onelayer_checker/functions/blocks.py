@@ -71,6 +71,7 @@ def plain(numbers: list[Number]) -> list[Group]:
 
 
 Lines = tuple[int, ...]
+Parts = list[tuple[Fraction, int]]  # factors and lines, which add up
 
 
 def layer(meaning: Meaning, groups: list[Group], W: Array, b: Array, lines: Lines, A: Arithmetic) -> list[Group]:
@@ -104,7 +105,7 @@ def rounded(meaning: Meaning, groups: list[Group], w: Array, b: Array, A: Arithm
     size = 0.0
     for group in (group for group in groups if w[group.units].any()):
         reach = group.read.error + group.read.moved
-        a, _, _, e = _domain(meaning, group)
+        a, e = _domain(meaning, group)
         ends = np.abs([a, e]) if group.bias is None else np.array([a, e])
         units = ends[:, None] * group.signs + (0.0 if group.bias is None else group.bias)
         heavy = np.abs(w[group.units])
@@ -120,8 +121,8 @@ def rounded(meaning: Meaning, groups: list[Group], w: Array, b: Array, A: Arithm
 def following(meaning: Meaning, groups: list[Group], w: Array, b: float, line: int) -> Number:
     """The sum of the groups with weights w and bias b, as an approximation of a line."""
     used = [_reading(group, w) for group in groups if w[group.units].any()]
-    parts: dict[int, list[tuple[Fraction, int]]] = {k: [] for k in range(len(used))}
-    constant = _divide(meaning, used, line, Fraction(1), parts)
+    parts: dict[int, Parts] = {k: [] for k in range(len(used))}
+    constant = _divide(meaning, used, line, parts)
     apart, error, moved = plus((np.full(1, b),) * 2, minus(number(constant))), 0.0, 0.0
     for k, group in enumerate(used):
         apart = plus(apart, gap(meaning, group, w[group.units], parts[k]))
@@ -143,30 +144,34 @@ def _reading(group: Group, w: Array) -> Group:
     return Group(group.read, group.units[some], group.signs[some], bias, group.own[some])
 
 
-def _divide(
-    meaning: Meaning,
-    groups: list[Group],
-    line: int,
-    factor: Fraction,
-    parts: dict[int, list[tuple[Fraction, int]]],
-) -> Fraction:
-    """Write a line as a constant and functions of the lines of single groups, which are added to ``parts``."""
-    found = _source(meaning, groups, line, {})
-    if isinstance(found, Fraction):
-        return factor * found
-    if found is not None:
-        parts[found].append((factor, line))
-        return Fraction(0)
+def _divide(meaning: Meaning, groups: list[Group], line: int, parts: dict[int, Parts]) -> Fraction:
+    """Write a line as a constant and functions of the lines of single groups, which are added to ``parts``. Lines
+    name lines before them: from the last to the first, each is met once, with all of its factors."""
+    constant, left, known = Fraction(0), {line: Fraction(1)}, dict[int, Source]()
+    while left:
+        at = max(left)
+        factor, found = left.pop(at), _source(meaning, groups, at, known)
+        if isinstance(found, Fraction):
+            constant += factor * found
+        elif found is not None:
+            parts[found].append((factor, at))
+        else:
+            for part, i in _terms(meaning, at):
+                left[i] = left.get(i, Fraction(0)) + factor * part
+    return constant
+
+
+def _terms(meaning: Meaning, line: int) -> Parts:
+    """The lines, with factors, that a line is the sum of."""
     op, *of = meaning.formula.lines[line]
     if op in ("add", "sub", "neg"):
         signs = (-1,) if op == "neg" else (1, 1 if op == "add" else -1)
-        pairs = zip(signs, of, strict=True)
-        return sum((_divide(meaning, groups, i, factor * sign, parts) for sign, i in pairs), Fraction(0))
+        return [(Fraction(sign), i) for sign, i in zip(signs, of, strict=True)]
     if op == "mul":
         for i, j in (of, of[::-1]):
             p = meaning.normal(i)
             if p.keys() <= {()}:
-                return _divide(meaning, groups, j, factor * p.get((), Fraction(0)), parts)
+                return [(p.get((), Fraction(0)), j)]
     raise Undefined(f"line {line}, {op}, is not a sum of functions of single numbers of the layer before")
 
 
@@ -191,8 +196,9 @@ def _source(meaning: Meaning, groups: list[Group], line: int, known: dict[int, S
     return known[line]
 
 
-def _follow(meaning: Meaning, group: Group, line: int, s: Jet, known: dict[int, Jet]) -> Jet:
-    """The line as a function of the number s that a group reads."""
+def _follow(meaning: Meaning, group: Group, line: int, s: Jet, known: dict[int, Jet], cut: bool) -> Jet:
+    """The line as a function of the number s that a group reads. Cut to their ranges, values enclose those at the s
+    that some sequence has; of a function that is cut the derivatives are not known."""
     if line not in known:
         p, (op, *of) = meaning.normal(line), meaning.formula.lines[line]
         scale = meaning.related(line, group.read.line)
@@ -202,19 +208,20 @@ def _follow(meaning: Meaning, group: Group, line: int, s: Jet, known: dict[int, 
             a, b = number(scale[0]), number(scale[1] - scale[0] * Fraction(group.read.offset))
             known[line] = Jet(plus(times(a, s.value), b), times(a, s.slope), ZERO)
         else:
-            args = [_follow(meaning, group, i, s, known) for i in of]
+            args = [_follow(meaning, group, i, s, known, cut) for i in of]
             known[line] = of_one(op, args[0]) if op in UNARY else of_two(op, args[0], args[1], of[0] == of[1])
-        low, high = (np.clip(end, *meaning.ranges[line]) for end in known[line].value)  # where s is in its range
-        known[line] = replace(known[line], value=(low, high))
+        if cut:
+            low, high = (np.clip(end, *meaning.ranges[line]) for end in known[line].value)
+            known[line] = replace(known[line], value=(low, high))
     return known[line]
 
 
-def _wanted(meaning: Meaning, group: Group, parts: list[tuple[Fraction, int]], low: Array, high: Array) -> Jet:
+def _wanted(meaning: Meaning, group: Group, parts: Parts, low: Array, high: Array, cut: bool) -> Jet:
     """H on intervals of s."""
     shape = np.zeros_like(low)
     found, known = Jet((shape, shape), (shape, shape), (shape, shape)), dict[int, Jet]()
     for factor, line in parts:
-        term = _follow(meaning, group, line, Jet((low, high), ONE, ZERO), known)
+        term = _follow(meaning, group, line, Jet((low, high), ONE, ZERO), known, cut)
         c = Jet(number(factor))
         found = of_two("add", found, of_two("mul", c, term, False), False)
     return found
@@ -230,35 +237,31 @@ def _given(group: Group, w: Array, s: Array) -> Interval:
     return y.low[:, 0], y.high[:, 0]
 
 
-def _domain(meaning: Meaning, group: Group) -> tuple[float, float, float, float]:
-    """Where the line of a group lies, as its number s would be without an error: a, b certainly at or before its
-    low end and after it, c, d the same of its high end, the latter first."""
+def _domain(meaning: Meaning, group: Group) -> tuple[float, float]:
+    """Encloses the line of a group, as its number s would be without an error."""
     low, high = (end + group.read.offset for end in meaning.ranges[group.read.line])
-    (a, b), (d, c) = out(low, low, TINY), out(high, high, TINY)
-    return float(a[0]), float(b[0]), float(d[0]), float(c[0])
+    low, high = out(low, high, TINY)
+    return float(low[0]), float(high[0])
 
 
-def gap(meaning: Meaning, group: Group, w: Array, parts: list[tuple[Fraction, int]]) -> Interval:
+def gap(meaning: Meaning, group: Group, w: Array, parts: Parts) -> Interval:
     """Encloses G - H on the range of the line."""
-    a, inside, beyond, b = _domain(meaning, group)
-    corners = np.concatenate([[inside, beyond], group.corners])
-    ends = np.unique(np.concatenate([[a, b], corners[(corners > a) & (corners < b)]]))
+    a, b = _domain(meaning, group)
+    ends = np.unique(np.concatenate([[a, b], group.corners[(group.corners > a) & (group.corners < b)]]))
     low, high = ends[:-1], ends[1:]
     least, most = np.inf, -np.inf  # of pieces that are done
     bottom, top = np.inf, -np.inf  # reached by G - H somewhere
     for turn in range(ROUNDS):
-        first, second = (_difference(meaning, group, w, parts, s) for s in (low, high))
-        H = _wanted(meaning, group, parts, low, high)
+        G = [_given(group, w, s) for s in (low, high)]
+        ends_of_H = [_wanted(meaning, group, parts, s, s, False).value for s in (low, high)]
+        first, second = (out(g[0] - h[1], g[1] - h[0]) for g, h in zip(G, ends_of_H, strict=True))
+        H, cut = (_wanted(meaning, group, parts, low, high, cut) for cut in (False, True))
         width = (high - low) * UP
         rise, fall = (np.maximum(x, 0.0) * (width * width * (UP / 8)) for x in (H.bend[1], -H.bend[0]))
         below, above = out(np.minimum(first[0], second[0]) - fall, np.maximum(first[1], second[1]) + rise, TINY)
-        G = _given(group, w, low), _given(group, w, high)
-        flat = out(
-            np.minimum(G[0][0], G[1][0]) - H.value[1], np.maximum(G[0][1], G[1][1]) - H.value[0], TINY
-        )  # values alone: where nothing is known of the second derivative
-        smooth = (low >= inside) & (high <= beyond)  # all of it belongs to the range
-        below = np.where(smooth, np.fmax(below, flat[0]), flat[0])
-        above = np.where(smooth, np.fmin(above, flat[1]), flat[1])
+        flat = np.minimum(G[0][0], G[1][0]) - cut.value[1], np.maximum(G[0][1], G[1][1]) - cut.value[0]
+        flat = out(*flat, TINY)  # values alone: where nothing is known of the second derivative
+        below, above = np.fmax(below, flat[0]), np.fmin(above, flat[1])
         size = float(max(np.abs(G[0][0]).max(), np.abs(G[1][1]).max(), 2.0**-900))
         bottom = min(bottom, float(np.min(first[1])), float(np.min(second[1])))
         top = max(top, float(np.max(first[0])), float(np.max(second[0])))
@@ -278,17 +281,11 @@ def gap(meaning: Meaning, group: Group, w: Array, parts: list[tuple[Fraction, in
     return np.full(1, least), np.full(1, most)
 
 
-def _difference(meaning: Meaning, group: Group, w: Array, parts: list[tuple[Fraction, int]], s: Array) -> Interval:
-    """G - H at numbers s."""
-    G, H = _given(group, w, s), _wanted(meaning, group, parts, s, s).value
-    return out(G[0] - H[1], G[1] - H[0])
-
-
 def _steepest(meaning: Meaning, group: Group, w: Array) -> float:
     """At least the largest slope of G where the number may be: between two corners it is that of the units on."""
     if group.bias is None:
         return float(np.abs(w).max()) * UP
-    a, _, _, b = _domain(meaning, group)
+    a, b = _domain(meaning, group)
     reach = (group.read.error + group.read.moved) * UP + TINY
     a, b = np.nextafter(a - reach, -np.inf), np.nextafter(b + reach, np.inf)
     corners = np.unique(np.concatenate([[a, b], group.corners[(group.corners > a) & (group.corners < b)]]))

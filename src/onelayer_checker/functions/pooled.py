@@ -30,6 +30,8 @@ from onelayer_checker.functions.slopes import dense
 
 #: At least the logarithm of 2.
 LOG_TWO = 0.6931471805599454
+#: What the logits of a head that finds the largest value may be multiplied by.
+DULLEST, SHARPEST = 2.0**-500, 2.0**500
 
 
 def judge(found: Judge, claim: Claim) -> Verdict:
@@ -45,6 +47,8 @@ def judge(found: Judge, claim: Claim) -> Verdict:
         error = largest_error(network, formula, claim.A)
     except Undefined as unseen:
         return Verdict("undecided", str(unseen), np.inf)
+    except RecursionError:
+        return Verdict("undecided", "lines are nested too deeply to be followed", np.inf)
     bound = claim.numbers["bound"]
     if not error <= bound:
         return Verdict("undecided", f"the error may be {error:.6g}", error)
@@ -186,7 +190,7 @@ def _head(
             sharp = next((seen.get(m, Fraction(0)) / c for m, c in P.items() if m), Fraction(0))
         near = {m: c for m, c in total((seen, 1), (P, -sharp)).items() if "y" in A.needs(m)}
         off = _size(meaning.enclose(near)) + error
-        if kind == "largest" and sharp > 0 and off <= best.near:
+        if kind == "largest" and DULLEST <= sharp <= SHARPEST and off <= best.near:
             best = Head(P, P, off, float(sharp) / UP)
         elif kind == "average" and off < best.near:
             best = Head(P, None, off)
