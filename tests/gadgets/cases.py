@@ -86,7 +86,8 @@ def split(rng: Rng, digits: int) -> tuple[int, ...]:
 
 
 def packed(rng: Rng, dtype: np.dtype) -> Case:
-    ways = layouts(int(rng.choice([2, 3, 7, 10, 50, 256, 1000])), float(rng.choice([0, 0, 3, 6])))
+    bits, parts = ((0, 1), (0, 3), (3, 1), (6, 1))[some(rng, 0, 3)]
+    ways = layouts(int(rng.choice([2, 3, 7, 10, 50, 256, 1000])), float(bits), parts)
     layout = ways[some(rng, 0, len(ways) - 1)]
     block, inputs = some(rng, 1, 4), some(rng, 7, 9)
     R, G = block * some(rng, 1, 3), block * some(rng, 1, 2)

@@ -96,6 +96,27 @@ def test_every_answer_comes_back_and_is_proved(rng, classes) -> None:
     assert any(claim["arith"] == "float32" for claim in certify(model, X, Y).claims)
 
 
+@pytest.mark.parametrize(("classes", "parts"), [(2, 12), (10, 3), (1000, 2)])
+def test_vectors_of_classes_share_a_cell(rng, classes, parts) -> None:
+    X, Y = rng.standard_normal((400, 8, 6)).astype(np.float32), rng.integers(0, classes, (400, 8, parts))
+    model = memorize(X, Y)
+    assert model.ledger["readout"] == "packed"
+    for path in ("dense", "fast"):
+        np.testing.assert_array_equal(model.predict(X, path=path), Y)
+    assert model.n_parameters < 3200 * (7 + parts)  # as many as if all were listed
+    assert any(claim["arith"] == "float32" for claim in certify(model, X, Y).claims)
+    other = Y.copy()
+    other[0, 0, -1] = (other[0, 0, -1] + 1) % classes
+    with pytest.raises(onelayer.HypothesisError):
+        certify(model, X, other)
+
+
+@pytest.mark.parametrize("change", [-3.0, 0.5])
+def test_other_vectors_are_kept_as_numbers(rng, change) -> None:
+    X, Y = rng.standard_normal((50, 4, 3)), rng.integers(0, 5, (50, 4, 2)) + change
+    np.testing.assert_array_equal(memorize(X, Y).predict(X), Y)
+
+
 def test_strangers_are_answered_as_by_the_layers(rng) -> None:
     X, Y = rng.standard_normal((400, 8, 6)).astype(np.float32), rng.integers(0, 10, (400, 8))
     model = memorize(X, Y, readout="packed")

@@ -40,7 +40,8 @@ def digit_names(layout: Layout, prints: Sequence[int] = ()) -> tuple[Words, ...]
     ]
     for at in range(len(layout.stages)):
         names += _stage(layout, at, own)
-    return (*names, *COMPARED) if prints else (*names, ("class",))
+    classes = ("class",) if layout.parts == 1 else tuple(f"class {i}" for i in range(layout.parts))
+    return (*names, *COMPARED) if prints else (*names, classes)
 
 
 def _stage(layout: Layout, at: int, own: list[str]) -> list[Words]:

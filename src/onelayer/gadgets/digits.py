@@ -158,18 +158,18 @@ def _found(layout: Layout, at: int, word: int, inputs: int) -> Array:
 
 
 def _last(layout: Layout, dtype: np.dtype[Any], own: int) -> Linear:
-    """The class, of the digits of all words; and the stored fingerprint, and the token's own, of the first word."""
-    at, inputs = len(layout.stages), layout.stages[-1][1] + 2 + layout.digits
+    """Classes, of the digits of all words; and the stored fingerprint, and the token's own, of the first word."""
+    at, inputs, outputs = len(layout.stages), layout.stages[-1][1] + 2 + layout.digits, layout.parts + 2 * own
     b, q, f = float(layout.base), layout.digits - layout.prints, layout.prints
-    read = np.zeros((layout.digits, 1 + 2 * own))
-    read[:q, 0] = b ** np.arange(q)
+    read, each = np.zeros((layout.digits, outputs)), q // layout.parts
+    read[np.arange(q), np.arange(q) // each] = b ** (np.arange(q) % each)
     read[q:, own] += b ** np.arange(f)
-    weight = np.zeros((layout.words, inputs + own, 1 + 2 * own))
+    weight = np.zeros((layout.words, inputs + own, outputs))
     for u in range(layout.words):
         weight[u, :inputs] = _found(layout, at, u, inputs) @ read
     if own:
         weight[0, -1, 2] = 1.0
-    return Linear(weight.reshape(-1, 1 + 2 * own).astype(dtype), np.zeros(1 + 2 * own, dtype))
+    return Linear(weight.reshape(-1, outputs).astype(dtype), np.zeros(outputs, dtype))
 
 
 def compared_layers(layout: Layout, default: float, dtype: np.dtype[Any]) -> tuple[Layer, ...]:

@@ -7,12 +7,16 @@ from functools import cached_property
 
 import numpy as np
 
+from onelayer.network.weights import Array
+
 #: Bits of a word: whole numbers up to 2^24 are numbers of float32.
 WORD_BITS = 24
 #: Values that one stage tells apart at most, unless a single digit has more.
 STAGE = 16
 LARGEST_BASE = 32
 MOST_WORDS = 6
+#: Bits of the number that all digits of an answer make.
+NUMBER_BITS = 62
 
 
 @dataclass(frozen=True)
@@ -23,6 +27,7 @@ class Layout:
     digits: int  # q, of a class and of its fingerprint
     words: int  # m, of a cell
     prints: int = 0  # of these, the highest, which are a fingerprint
+    parts: int = 1  # components of an answer, each of which has as many of the digits
 
     @cached_property
     def capacity(self) -> int:
@@ -59,6 +64,16 @@ class Layout:
     def fingerprints(self) -> int:
         return int(self.base**self.prints)
 
+    def values(self, numbers: Array) -> Array:
+        """[T, parts] the components of answers, of the number [T] that all their digits make."""
+        each = self.base ** (self.digits // self.parts)
+        return np.stack([numbers // each**i % each for i in range(self.parts)], axis=1)
+
+    def number(self, values: Array) -> Array:
+        """The same back."""
+        each = self.base ** (self.digits // self.parts)
+        return np.asarray(values @ np.array([each**i for i in range(self.parts)], np.int64))
+
     def place(self, lane: int, digit: int) -> tuple[int, int]:
         """In which word, and at which place of it, a lane has a digit of its class."""
         return divmod(lane * self.digits + digit, self.capacity)
@@ -69,17 +84,22 @@ class Layout:
         return (lane, digit) if lane < self.lanes else None
 
 
-def layouts(classes: int, print_bits: float = 0.0) -> list[Layout]:
-    """Ways to pack, each with more answers to a word than those of fewer words."""
+def layouts(classes: int, print_bits: float = 0.0, parts: int = 1) -> list[Layout]:
+    """Ways to pack, each with more answers to a word than those of fewer words; an answer has ``parts`` classes."""
     found: list[Layout] = []
     for m in range(1, MOST_WORDS + 1):
         fitting = []
         for b, q in _bases(classes):
             prints = int(np.ceil(print_bits / np.log2(b) - 1e-9))
-            if b ** (q + prints) <= 1 << WORD_BITS:  # class and fingerprint are compared as whole numbers
+            if parts > 1:
+                way = Layout(b, q * parts, m, parts=parts)
+                fitting += [way] if way.lanes and b**way.digits < 1 << NUMBER_BITS else []
+            elif b ** (q + prints) <= 1 << WORD_BITS:  # class and fingerprint are compared as whole numbers
                 fitting.append(Layout(b, q + prints, m, prints))
-        if not fitting:
+        if not fitting and parts == 1:
             break
+        if not fitting:
+            continue
         best = max(fitting, key=lambda layout: (layout.lanes, -layout.digits))
         if best.lanes > max((m * layout.lanes // layout.words for layout in found), default=0):
             found.append(best)
@@ -88,6 +108,8 @@ def layouts(classes: int, print_bits: float = 0.0) -> list[Layout]:
 
 def of_fewer_lanes(layout: Layout) -> list[Layout]:
     """The same words with more digits to a class than it needs: for few answers, which fill no lane each."""
+    if layout.parts > 1:
+        return []
     digits = [layout.capacity * layout.words // lanes for lanes in range(layout.lanes - 1, 0, -1)]
     return [replace(layout, digits=q) for q in dict.fromkeys(digits) if q > layout.digits]
 

@@ -160,7 +160,7 @@ class Packed(Gadget):
             sure &= decided
         found = self.classes_at(cells, lane)
         if not self.prints:
-            return found.astype(t.dtype)[:, None], sure
+            return self.layout.values(found).astype(t.dtype), sure
         own, value = np.zeros(len(t), np.int64), 1
         for steps in self.prints:
             digit, decided = _reached(steps.slope, steps.bias, t[:, steps.coordinate])
@@ -246,9 +246,9 @@ def _bases(layers: tuple[Layer, ...], sizes: Sizes) -> list[Layout]:
         if layout.modulus != wall or at >= len(layers) or not isinstance(layers[at], Linear):
             continue
         digits = len(layers[at].weight) // m - 2 - own - layout.stages[-1][1]
-        prints = _print_digits(layers[HEAD + 1], base, sizes) if own else 0
-        if digits - prints >= 1 and digits <= m * layout.capacity:
-            found.append(replace(layout, digits=digits, prints=prints))
+        prints, parts = (_print_digits(layers[HEAD + 1], base, sizes), 1) if own else (0, layers[at].width)
+        if digits - prints >= 1 and digits <= m * layout.capacity and digits % parts == 0:
+            found.append(replace(layout, digits=digits, prints=prints, parts=parts))
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ Array = NDArray[Any]
 PLAIN: dict[type, str] = {int: "number", float: "number", bool: "truth", str: "word"}
 #: Longer class names are kept as objects: an array of words is as wide as its longest.
 LONGEST_WORD = 256
+#: Whole numbers below this may be classes, one to a component of a vector.
+MOST_CLASSES = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -96,9 +99,15 @@ class Answers:
     rows: Array  # [T, width] float64; a class is its index
     form: AnswerForm
 
+    @cached_property
+    def are_class_vectors(self) -> bool:
+        """Vectors of whole numbers from 0 on: classes, of which an answer has several."""
+        few = self.form.components is not None and self.rows.min() >= 0 and self.rows.max() < MOST_CLASSES
+        return bool(few and not (self.rows % 1).any())
+
 
 def read_answers(Y: Any, sequences: Sequences, scope: Scope | None = None) -> Answers:
-    """Read classes, reals or vectors of reals, one per token or one per sequence.
+    """Read classes, reals or vectors of numbers, one per token or one per sequence.
 
     Without a scope, an answer per place (N, n) means one per token; (N,) one per sequence; real (N, q) with
     q != n, one vector per sequence. A tuple of numbers is one answer, a vector; tuples of anything else, and those
@@ -127,18 +136,18 @@ def read_answers(Y: Any, sequences: Sequences, scope: Scope | None = None) -> An
             "Give one row of answers, or one answer, per sequence.",
         )
     per_token = values.ndim >= 2 and values.shape[1] == n and scope not in ("sequence", "last")
-    real = values.dtype.kind == "f"
+    real = values.dtype.kind == "f" or (values.dtype.kind in "iu" and values.ndim == 3)
     fits = values.ndim <= (3 if real else 2) if per_token else values.ndim <= (2 if real else 1)
     if not fits or (scope == "token" and not per_token):
         raise DataError(
             "data",
-            f"answers of shape ({N}, {n}) or ({N},), with one more axis for vectors of reals",
+            f"answers of shape ({N}, {n}) or ({N},), with one more axis for vectors of numbers",
             f"Y has shape {values.shape} and type {values.dtype}",
             "Give one answer per token, or one per sequence.",
         )
     if not per_token:
         return _encode(values, scope or "sequence", values.ndim == 2, ragged=False, sequences=sequences)
-    flat = at_answers(values, "token", sequences.lengths)
+    flat = at_answers(values.astype(np.float64) if values.ndim == 3 else values, "token", sequences.lengths)
     return _encode(flat, "token", values.ndim == 3, ragged=False, sequences=sequences)
 
 

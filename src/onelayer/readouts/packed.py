@@ -10,7 +10,7 @@ Differs    sums of packed words have borrows; a network takes them apart by satu
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from onelayer.readouts.packed_sizes import COORDINATES, FOR_FEW, LOAD, Shape, fi
 from onelayer.readouts.peeling import Round, peel
 from onelayer.readouts.plateaus import on_a_line
 from onelayer.readouts.readout import Readout
-from onelayer.readouts.retrieval import numbered_classes
+from onelayer.readouts.retrieval import MOST_CLASSES, numbered_classes
 from onelayer.statements import CATALOGUE
 
 STATEMENT = CATALOGUE["packed"]
@@ -45,12 +45,38 @@ FALSE_HITS = 1e-4
 
 def expected_parameters(keys: Array, values: Array, print_bits: float = 0.0) -> float:
     """A forecast, by which readouts are compared before one is built; infinite where none can be."""
+    way = _best_way(keys, values, print_bits)
+    return float("inf") if way is None else way.parameters
+
+
+@dataclass(frozen=True)
+class _Way:
+    """Numbers that are packed [M], how, and what they number, if that is listed [C, q]."""
+
+    shape: Shape
+    answers: Array
+    classes: Array | None
+
+    @property
+    def parameters(self) -> float:
+        """With a line that says what each number stands for, if there is one."""
+        listed = 0 if self.classes is None else (7 + self.classes.shape[1]) * len(self.classes)
+        return float(self.shape.parameters + listed)
+
+
+def _best_way(keys: Array, values: Array, print_bits: float) -> _Way | None:
+    """The smallest: answers are numbered, or, if they are vectors of classes, each class has digits of its own."""
+    found, finest = [], finest_rows(keys)
+    whole = values.shape[1] > 1 and not print_bits and values.min() >= 0 and values.max() < MOST_CLASSES
+    if whole and not (values % 1).any():
+        ways = shapes(len(keys), int(values.max()) + 1, finest, parts=values.shape[1])
+        if ways:
+            found.append(_Way(ways[0], ways[0].layout.number(values.astype(np.int64)), None))
     classes, answers = numbered_classes(values)
-    ways = shapes(len(keys), int(answers.max()) + 1, finest_rows(keys), print_bits)
-    if not ways or keys.shape[1] < COORDINATES + len(print_sizes(ways[0].layout)):
-        return float("inf")
-    listed = 0 if classes is None else (7 + values.shape[1]) * len(classes)
-    return float(ways[0].parameters + listed)
+    ways = shapes(len(keys), int(answers.max()) + 1, finest, print_bits)
+    found += [_Way(ways[0], answers, classes)] if ways else []
+    found = [way for way in found if keys.shape[1] >= COORDINATES + len(print_sizes(way.shape.layout))]
+    return min(found, key=lambda way: way.parameters, default=None)
 
 
 def construct(
@@ -64,20 +90,19 @@ def construct(
 ) -> Readout | None:
     """Distinct coordinates [M, 7 or more] and answers [M, q]; None if the keys would not peel. With a default,
     fingerprints, of which about a share of ``false_hits`` agree by chance, say what is stored."""
-    classes, answers = numbered_classes(values)
-    bits = 0.0 if default is None else -np.log2(false_hits)
-    ways = shapes(len(keys), int(answers.max()) + 1, finest_rows(keys), bits)
-    sizes = print_sizes(ways[0].layout) if ways else ()
-    if not ways or keys.shape[1] < COORDINATES + len(sizes):
+    way = _best_way(keys, values, 0.0 if default is None else -np.log2(false_hits))
+    if way is None:
         return None
+    classes, layout = way.classes, way.shape.layout
+    sizes = print_sizes(layout)
     cuts = [cut(keys[:, i], i, size, 3 * radius) for i, size in enumerate(sizes, COORDINATES)]
     if any(cells.count != size for (cells, _), size in zip(cuts, sizes, strict=True)):
         return None
-    own, value = np.zeros(len(keys), np.int64), ways[0].layout.classes
+    own, value = np.zeros(len(keys), np.int64), layout.classes
     for (_, digit), size in zip(cuts, sizes, strict=True):
         own += value * digit
         value *= size
-    packed = _packed(keys, own + answers, ways[0].layout, dtype, radius, seed)
+    packed = _packed(keys, own + way.answers, layout, dtype, radius, seed)
     if packed is None:
         return None
     (gadget,), other = packed.gadgets, 0.0
@@ -90,7 +115,7 @@ def construct(
     gadgets: list[Gadget] = [replace(gadget, prints=tuple(some for some, _ in steps), default=other)]
     if classes is not None:
         gadgets += on_a_line(np.arange(len(classes), dtype=np.float64), classes, dtype).gadgets
-    stored = Fingerprints(ways[0].layout.fingerprints) if sizes else None
+    stored = Fingerprints(layout.fingerprints) if sizes else None
     return replace(packed, gadgets=tuple(gadgets), guard=guard, stored=stored)
 
 

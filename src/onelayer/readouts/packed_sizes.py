@@ -73,10 +73,10 @@ def print_sizes(layout: Layout) -> tuple[int, ...]:
     return layout.base**low, layout.base ** (layout.prints - low)
 
 
-def shapes(keys: int, classes: int, finest: float, print_bits: float = 0.0) -> list[Shape]:
-    """Ways to pack, the smallest first; none, if classes and fingerprints together are too long."""
+def shapes(keys: int, classes: int, finest: float, print_bits: float = 0.0, parts: int = 1) -> list[Shape]:
+    """Ways to pack, the smallest first; none, if classes and fingerprints, or all ``parts``, are too long."""
     found = []
-    ways = layouts(classes, print_bits)
+    ways = layouts(classes, print_bits, parts)
     if not ways:
         return []
     for layout in [*ways, *of_fewer_lanes(ways[0])]:

@@ -161,7 +161,8 @@ def _lattice_rank(problem: Problem) -> int:
 
 def _tabular(problem: Problem) -> bool:
     """Whether a lattice is most likely read off by a table."""
-    reals = problem.readout == "auto" and problem.answers.form.classes is None
+    reals = problem.answers.form.classes is None and not problem.answers.are_class_vectors
+    reals = reals and problem.readout == "auto"
     return problem.readout == "table" or (problem.default is not None and not _prints(problem)) or reals
 
 
