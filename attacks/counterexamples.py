@@ -61,7 +61,7 @@ def bundle(dtype: str, model: Tensors, tokens: Any, answers: Any, *claims: dict[
 
 
 def counterexamples() -> Iterator[Counterexample]:
-    for make in (_logits, _biases, _heads, _overflow, _flushed, _plateaus, _exact):
+    for make in (_logits, _biases, _heads, _overflow, _flushed_operands, _plateaus, _exact):
         yield from make()
 
 
@@ -160,7 +160,7 @@ def _overflow() -> Iterator[Counterexample]:
     yield Counterexample("averages normalised late", "64 values of 2^123 are infinite before the division", b)
 
 
-def _flushed() -> Iterator[Counterexample]:
+def _flushed_operands() -> Iterator[Counterexample]:
     """Subnormal operands, flushed to zero before a large number meets them."""
     nearly = claim("memorizes", "float32", eps=2**-20)
     model = {**COPY, "readout.1.weight": [[[2.0**-127]]], "readout.1.bias": [0]}
@@ -248,16 +248,16 @@ def _cells(units: list[tuple[float, float, float, float]], values: list[float]) 
 def _exact() -> Iterator[Counterexample]:
     """Sums that look as if nothing were rounded."""
 
-    def added(x: list[float], weights: list[float], answer: float) -> Bundle:
+    def build_sum(x: list[float], weights: list[float], answer: float) -> Bundle:
         first = {"readout.0.weight": np.array(weights)[:, None], "readout.0.bias": [0]}
         return bundle("float32", first | IDENTITY, [[x]], [answer], claim("memorizes", "float32", eps=0))
 
-    b = added([2.0**24, 1, 2.0**24], [1, 1, -1], 1)
+    b = build_sum([2.0**24, 1, 2.0**24], [1, 1, -1], 1)
     yield Counterexample("whole numbers beyond the mantissa", "2^24 + 1 is 2^24 in float32, the answer 0", b)
-    b = added([1, 2.0**-30], [1, 1], 1 + 2.0**-30)
+    b = build_sum([1, 2.0**-30], [1, 1], 1 + 2.0**-30)
     yield Counterexample("two terms", "1 + 2^-30 is 1 in float32", b)
     x = 1 + 2.0**-20
-    b = added([x], [x], x * x)
+    b = build_sum([x], [x], x * x)
     yield Counterexample("a product that rounds", "(1 + 2^-20)^2 has 41 bits", b)
     tiny = 2.0**-600
     first = {"feedforward.0.weight": [[tiny]], "feedforward.0.bias": [0]}

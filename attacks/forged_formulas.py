@@ -15,12 +15,12 @@ from attacks.forgeries import Forgery
 Target = dict[str, Any]
 
 
-def edited(change: Any) -> Change:
+def edit_target(change: Any) -> Change:
     """Edits the target of every claim."""
     return claims(lambda claim: change(claim["target"]))
 
 
-def _refused(name: str, why: str, change: Change, result: str = "UNKNOWN", gate: str = "") -> Forgery:
+def _refused_forgery(name: str, why: str, change: Change, result: str = "UNKNOWN", gate: str = "") -> Forgery:
     return Forgery(name, why, result, gate, change)
 
 
@@ -47,42 +47,52 @@ def of_formula(base: Bundle) -> Iterator[Forgery]:
     """Of x exp(-mean((x - y)^2)), whose plan has squares before attention and in the readout."""
     target = base.certificate["claims"][0]["target"]
     last = len(target["stages"]) - 1
-    yield _refused("tighter", "nothing says that the error is that small", times("bound", 0.9))
-    yield _refused("one sign", "the weights compute another function", edited(_opposite))
-    yield _refused("wider box", "blocks end where the range did", edited(lambda t: _put(t, "box", 0, _box(-1, 2))))
-    yield _refused("moved box", "blocks lie elsewhere", edited(lambda t: _put(t, "box", 0, _box(1, 2))))
+    yield _refused_forgery("tighter", "nothing says that the error is that small", times("bound", 0.9))
+    yield _refused_forgery("one sign", "the weights compute another function", edit_target(_opposite))
+    yield _refused_forgery(
+        "wider box", "blocks end where the range did", edit_target(lambda t: _put(t, "box", 0, _box(-1, 2)))
+    )
+    yield _refused_forgery(
+        "moved box", "blocks lie elsewhere", edit_target(lambda t: _put(t, "box", 0, _box(1, 2)))
+    )
     for i, name in enumerate(sorted(n for n in base.model if n.endswith("bias") and base.model[n].size > 3)):
-        yield _refused(f"corner {i}", "a corner is elsewhere", _bias(name, 0.25))
+        yield _refused_forgery(f"corner {i}", "a corner is elsewhere", _bias(name, 0.25))
     for name in sorted(base.model):
         if np.abs(base.model[name]).max() > 0:
-            yield _refused(f"{name} changed", "the largest weight counts", weight(name, _larger))
-    yield _refused("planned", "the plan is another function", edited(lambda t: _put(t, "planned", 0, 0)))
-    yield _refused(
+            yield _refused_forgery(f"{name} changed", "the largest weight counts", weight(name, _larger))
+    yield _refused_forgery(
+        "planned", "the plan is another function", edit_target(lambda t: _put(t, "planned", 0, 0))
+    )
+    yield _refused_forgery(
         "both planned",
         "outputs and plan agree, the weights do not",
-        edited(lambda t: (_put(t, "planned", 0, 0), _put(t, "meant", 0, 0), _put(t, "outputs", 0, 0))),
+        edit_target(lambda t: (_put(t, "planned", 0, 0), _put(t, "meant", 0, 0), _put(t, "outputs", 0, 0))),
     )
-    yield _refused(
+    yield _refused_forgery(
         "meant otherwise",
         "what is meant and planned is far from the output",
-        edited(lambda t: (_put(t, "planned", 0, 0), _put(t, "meant", 0, 0))),
+        edit_target(lambda t: (_put(t, "planned", 0, 0), _put(t, "meant", 0, 0))),
     )
-    yield _refused(
-        "another output", "the output is far from what is meant", edited(lambda t: _put(t, "outputs", 0, 0))
+    yield _refused_forgery(
+        "another output", "the output is far from what is meant", edit_target(lambda t: _put(t, "outputs", 0, 0))
     )
     for i in range(last + 1):
-        yield _refused(
-            f"stage {i}", "numbers stand for other lines", edited(lambda t, i=i: _other_lines(t, t["stages"][i]))
+        yield _refused_forgery(
+            f"stage {i}",
+            "numbers stand for other lines",
+            edit_target(lambda t, i=i: _other_lines(t, t["stages"][i])),
         )
-        yield _refused(f"no stage {i}", "a layer has no lines", edited(lambda t, i=i: t["stages"].pop(i)))
-    yield _refused("short stage", "a number has no line", edited(lambda t: t["stages"][last].pop()))
-    yield _refused("sequence", "it depends on x", _per_sequence, "UNKNOWN")
-    yield _refused("causal", "averages end at the token", causal, "MALFORMED", "claim")
+        yield _refused_forgery(
+            f"no stage {i}", "a layer has no lines", edit_target(lambda t, i=i: t["stages"].pop(i))
+        )
+    yield _refused_forgery("short stage", "a number has no line", edit_target(lambda t: t["stages"][last].pop()))
+    yield _refused_forgery("sequence", "it depends on x", _per_sequence, "UNKNOWN")
+    yield _refused_forgery("causal", "averages end at the token", causal, "MALFORMED", "claim")
     for name, value in (("d", 2), ("tokens", 0), ("tokens", True), ("box", []), ("per", "last"), ("stages", 3)):
-        yield _refused(
+        yield _refused_forgery(
             f"{name} {value}",
             "no such formula",
-            edited(lambda t, n=name, v=value: t.update({n: v})),
+            edit_target(lambda t, n=name, v=value: t.update({n: v})),
             "MALFORMED",
             "claim",
         )
@@ -93,7 +103,9 @@ def of_formula(base: Bundle) -> Iterator[Forgery]:
         ("over zero", ["ratio", 1, 0]),
         ("too few", ["add", 0]),
     ):
-        yield _refused(name, "no such line", edited(lambda t, v=line: t["lines"].append(v)), "MALFORMED", "claim")
+        yield _refused_forgery(
+            name, "no such line", edit_target(lambda t, v=line: t["lines"].append(v)), "MALFORMED", "claim"
+        )
 
 
 def _per_sequence(b: Bundle) -> None:
@@ -133,7 +145,7 @@ def one(value: float) -> list[Any]:
 X: list[Any] = ["x", 0]
 
 
-def made(dtype: str, layers: list[tuple[Any, Any]], claim: dict[str, Any], **more: Any) -> Bundle:
+def make_bundle(dtype: str, layers: list[tuple[Any, Any]], claim: dict[str, Any], **more: Any) -> Bundle:
     model: Tensors = {f"readout.{i}.weight": W for i, (W, _) in enumerate(layers)}
     model |= {f"readout.{i}.bias": b for i, (_, b) in enumerate(layers)}
     model |= {f"attention.{name}": a for name, a in more.items()}
@@ -151,12 +163,12 @@ def false_formulas() -> Iterator[Counterexample]:
     yield Counterexample(
         "between corners",
         "x^2 and its chord x agree at 0 and at 1, and are 1/4 apart between",
-        made("float64", chord, about("real", 0.24, square, [[0], [0]])),
+        make_bundle("float64", chord, about("real", 0.24, square, [[0], [0]])),
     )
     yield Counterexample(
         "a kink between corners",
         "|x - 1/2| and the constant 1/2 agree at both ends",
-        made(
+        make_bundle(
             "float64",
             [([[0]], [1]), ([[0.5]], [0])],
             about("real", 0.4, [X, one(0.5), ["sub", 0, 1], ["abs", 2]], [[0], [1]]),
@@ -166,17 +178,17 @@ def false_formulas() -> Iterator[Counterexample]:
     yield Counterexample(
         "subnormal slope",
         "2^-130 may be flushed to 0: then x/16 is answered with 0",
-        made("float32", tiny, about("float32", 0.05, [X, one(1 / 16), ["mul", 0, 1]], [[0], [0], [0]])),
+        make_bundle("float32", tiny, about("float32", 0.05, [X, one(1 / 16), ["mul", 0, 1]], [[0], [0], [0]])),
     )
     yield Counterexample(
         "a pole that cancels",
         "x/x has no value at 0",
-        made("float64", [([[0]], [1]), ([[1]], [0])], about("real", 0.1, [X, ["div", 0, 0]], [[0], [1]])),
+        make_bundle("float64", [([[0]], [1]), ([[1]], [0])], about("real", 0.1, [X, ["div", 0, 0]], [[0], [1]])),
     )
     yield Counterexample(
         "a root of what may be negative",
         "sqrt(x - 1/2)^2 has no value below 1/2",
-        made(
+        make_bundle(
             "float64",
             [([[1]], [0]), ([[1]], [-0.5])],
             about("real", 0.1, [X, one(0.5), ["sub", 0, 1], ["sqrt", 2], ["mul", 3, 3]], [[0], [2]]),
@@ -186,7 +198,7 @@ def false_formulas() -> Iterator[Counterexample]:
     yield Counterexample(
         "a mean that is not read",
         "x + mean(y) is not x + mean(y)/2",
-        made(
+        make_bundle(
             "float64",
             [([[1]], [0]), ([[1]], [0])],
             about("real", 0.4, mean, [[3], [3]]),
@@ -196,13 +208,13 @@ def false_formulas() -> Iterator[Counterexample]:
     yield Counterexample(
         "a free y",
         "y is no token of which anybody spoke",
-        made("float64", chord, about("real", 2.0, [X, ["y", 0]], [[0], [0]])),
+        make_bundle("float64", chord, about("real", 2.0, [X, ["y", 0]], [[0], [0]])),
     )
     largest = [X, ["y", 0], ["largest", 1], ["add", 0, 2]]
     yield Counterexample(
         "not sharp enough",
         "with logits 8 y the average of 4 tokens may be more than 1/20 below the largest",
-        made(
+        make_bundle(
             "float64",
             [([[1]], [0]), ([[1]], [0])],
             about("real", 0.05, largest, [[3], [3]]),
@@ -212,7 +224,7 @@ def false_formulas() -> Iterator[Counterexample]:
     yield Counterexample(
         "the smallest",
         "with logits -1000 y it is the smallest",
-        made(
+        make_bundle(
             "float64",
             [([[1]], [0]), ([[1]], [0])],
             about("real", 0.5, largest, [[3], [3]]),
@@ -224,14 +236,14 @@ def false_formulas() -> Iterator[Counterexample]:
     yield Counterexample(
         "many tokens",
         "65,536 terms, each rounded as often as that, are further off than 1e-6",
-        made("float32", [([[1]], [0]), ([[1]], [0])], many, **HEAD),
+        make_bundle("float32", [([[1]], [0]), ([[1]], [0])], many, **HEAD),
     )
     large = about("float32", 2.0**122, mean, [[3], [3]], box=[_box(0, 2.0**122)])
     large["target"]["tokens"] = 1 << 10
     yield Counterexample(
         "sums that overflow",
         "1,024 tokens of 2^122 add up to more than float32 holds before they are divided",
-        made("float32", [([[1]], [0]), ([[1]], [0])], large, **HEAD),
+        make_bundle("float32", [([[1]], [0]), ([[1]], [0])], large, **HEAD),
     )
     # 9: the same function as 6, r = relu(2 x - 1) - x, with a narrower range; 13 and 16: r + r^2/1000.
     twice = [X, one(2), one(1), ["mul", 0, 1], ["sub", 3, 2], ["relu", 4], ["sub", 5, 0]]
@@ -240,7 +252,7 @@ def false_formulas() -> Iterator[Counterexample]:
     yield Counterexample(
         "a chord to where the line never is",
         "r is in [-1/2, 0]; beyond, to the end of its own range, r + r^2/1000 was cut to the range of 13: 0.47 off",
-        made(
+        make_bundle(
             "float64",
             [
                 ([[1, 1]], [-0.5, 0]),
@@ -257,15 +269,19 @@ def endless_formulas() -> Iterator[Counterexample]:
     chord = [([[1]], [0]), ([[1]], [0])]
     squares = [X, *(["mul", k, k] for k in range(45))]
     yield Counterexample(
-        "a power of 2^45", "squares of squares", made("float64", chord, about("real", 0.5, squares, [[0], [0]]))
+        "a power of 2^45",
+        "squares of squares",
+        make_bundle("float64", chord, about("real", 0.5, squares, [[0], [0]])),
     )
     sines = [X, *(["sin", k] for k in range(1500))]
     yield Counterexample(
-        "1,500 sines", "each of the one before", made("float64", chord, about("real", 2.0, sines, [[0], [0]]))
+        "1,500 sines",
+        "each of the one before",
+        make_bundle("float64", chord, about("real", 2.0, sines, [[0], [0]])),
     )
     doubled = [X, ["y", 0], ["mean", 1], ["add", 0, 2], ["add", 0, 3], *(["add", k, k] for k in range(4, 54))]
     heads = {"W_Q": [[[0], [0]]], "W_K": [[[0], [0]]], "W_V": [[[1], [0]]], "W_O": [[[0, 1]]]}
-    both = made(
+    both = make_bundle(
         "float64",
         [([[1, 0], [0, 1]], [0, 0]), ([[2.0**49], [2.0**49]], [0])],
         about("real", 0.5, doubled, [[0, 0], [0, 3], [0, 3]]),
@@ -279,5 +295,5 @@ def endless_formulas() -> Iterator[Counterexample]:
         yield Counterexample(
             name,
             "logits are multiplied by what no number of float64 is",
-            made("float64", chord, about("real", 0.05, largest, [[3], [3]]), **head),
+            make_bundle("float64", chord, about("real", 0.05, largest, [[3], [3]]), **head),
         )

@@ -32,14 +32,14 @@ def forgeries(base: Bundle) -> Iterator[Forgery]:
     yield from _data(base)
 
 
-def _malformed(name: str, why: str, gate: str, change: Callable[[Bundle], None]) -> Forgery:
+def _malformed_forgery(name: str, why: str, gate: str, change: Callable[[Bundle], None]) -> Forgery:
     return Forgery(name, why, "MALFORMED", gate, change)
 
 
 def _files(base: Bundle) -> Iterator[Forgery]:
     files = base.copy().files()
     for name in (M, D, N, C):
-        yield _malformed(
+        yield _malformed_forgery(
             f"{name} missing", "nothing to check", "missing", lambda b, n=name: b.raw.update({n: None})
         )
     for name in (M, D, N):
@@ -47,14 +47,18 @@ def _files(base: Bundle) -> Iterator[Forgery]:
         for at in (9, len(content) // 2, len(content) - 1):
             changed = bytearray(content)
             changed[at] ^= 1
-            yield _malformed(f"{name} bit {at}", "not the file certified", "digest", _stale(name, bytes(changed)))
-        yield _malformed(f"{name} cut", "not the size certified", "size", _stale(name, content[:-8]))
-        yield _malformed(f"{name} longer", "not the size certified", "size", _stale(name, content + b"\0"))
-        yield _malformed(f"{name} digest upper", "one way to write a digest", "digest", _digest(name, str.upper))
-        yield _malformed(
+            yield _malformed_forgery(
+                f"{name} bit {at}", "not the file certified", "digest", _stale(name, bytes(changed))
+            )
+        yield _malformed_forgery(f"{name} cut", "not the size certified", "size", _stale(name, content[:-8]))
+        yield _malformed_forgery(f"{name} longer", "not the size certified", "size", _stale(name, content + b"\0"))
+        yield _malformed_forgery(
+            f"{name} digest upper", "one way to write a digest", "digest", _digest(name, str.upper)
+        )
+        yield _malformed_forgery(
             f"{name} digest cut", "a prefix is not a digest", "digest", _digest(name, lambda d: d[:32])
         )
-    yield _malformed("digests swapped", "each file has its own", "size", _swap)
+    yield _malformed_forgery("digests swapped", "each file has its own", "size", _swap)
 
 
 def _stale(name: str, content: bytes) -> Callable[[Bundle], None]:
@@ -89,25 +93,35 @@ def _text(base: Bundle) -> Iterator[Forgery]:
     def raw(content: str | bytes) -> Callable[[Bundle], None]:
         return lambda b: b.raw.update({C: content.encode() if isinstance(content, str) else content})
 
-    yield _malformed("duplicate field", "two values, two readings", "json", raw(text[:-1] + ', "format": "x"}'))
-    yield _malformed("trailing text", "one object and nothing else", "json", raw(text + " {}"))
-    yield _malformed("byte order mark", "plain UTF-8", "json", raw(b"\xef\xbb\xbf" + text.encode()))
-    yield _malformed("not UTF-8", "plain UTF-8", "json", raw(text.replace("onelayer", "\xff", 1).encode("latin-1")))
-    yield _malformed("cut", "half a certificate", "json", raw(text[: len(text) // 2]))
-    yield _malformed("empty", "no certificate", "json", raw(""))
-    yield _malformed("a list", "an object is expected", "json", raw("[]"))
-    yield _malformed("NaN literal", "reals are strings", "json", raw(text[:-1] + ', "x": NaN}'))
-    yield _malformed("float literal", "reals are strings", "json", raw(text[:-1] + ', "x": 1.5}'))
-    yield _malformed("exponent literal", "reals are strings", "json", raw(text[:-1] + ', "x": 1e3}'))
-    yield _malformed("deep nesting", "bounded depth", "json", raw(text[:-1] + ', "x": ' + "[" * 9 + "]" * 9 + "}"))
+    yield _malformed_forgery(
+        "duplicate field", "two values, two readings", "json", raw(text[:-1] + ', "format": "x"}')
+    )
+    yield _malformed_forgery("trailing text", "one object and nothing else", "json", raw(text + " {}"))
+    yield _malformed_forgery("byte order mark", "plain UTF-8", "json", raw(b"\xef\xbb\xbf" + text.encode()))
+    yield _malformed_forgery(
+        "not UTF-8", "plain UTF-8", "json", raw(text.replace("onelayer", "\xff", 1).encode("latin-1"))
+    )
+    yield _malformed_forgery("cut", "half a certificate", "json", raw(text[: len(text) // 2]))
+    yield _malformed_forgery("empty", "no certificate", "json", raw(""))
+    yield _malformed_forgery("a list", "an object is expected", "json", raw("[]"))
+    yield _malformed_forgery("NaN literal", "reals are strings", "json", raw(text[:-1] + ', "x": NaN}'))
+    yield _malformed_forgery("float literal", "reals are strings", "json", raw(text[:-1] + ', "x": 1.5}'))
+    yield _malformed_forgery("exponent literal", "reals are strings", "json", raw(text[:-1] + ', "x": 1e3}'))
+    yield _malformed_forgery(
+        "deep nesting", "bounded depth", "json", raw(text[:-1] + ', "x": ' + "[" * 9 + "]" * 9 + "}")
+    )
     deep = '{"a":' * 600 + "1" + "}" * 600
-    yield _malformed("deeper than the stack", "bounded depth", "json", raw(deep))
-    yield _malformed("very deep nesting", "bounded depth", "json", raw("[" * 100_000))
-    yield _malformed("two megabytes", "bounded size", "size", raw(text + " " * (2 << 20)))
+    yield _malformed_forgery("deeper than the stack", "bounded depth", "json", raw(deep))
+    yield _malformed_forgery("very deep nesting", "bounded depth", "json", raw("[" * 100_000))
+    yield _malformed_forgery("two megabytes", "bounded size", "size", raw(text + " " * (2 << 20)))
     for field in base.certificate:
         gate = "fields"
-        yield _malformed(f"field {field} missing", "no field may be missing", gate, lambda b, f=field: _drop(b, f))
-    yield _malformed("unknown field", "no field may be added", "fields", lambda b: b.certificate.update(note="x"))
+        yield _malformed_forgery(
+            f"field {field} missing", "no field may be missing", gate, lambda b, f=field: _drop(b, f)
+        )
+    yield _malformed_forgery(
+        "unknown field", "no field may be added", "fields", lambda b: b.certificate.update(note="x")
+    )
     for field, value in (
         ("format", "onelayer-certificate/3"),
         ("format", 1),
@@ -115,25 +129,25 @@ def _text(base: Bundle) -> Iterator[Forgery]:
         ("profile", None),
     ):
         gate = field
-        yield _malformed(
+        yield _malformed_forgery(
             f"{field} {value}", "unknown version", gate, lambda b, f=field, v=value: b.certificate.update({f: v})
         )
     for field, value in (("causal", "true"), ("causal", 0), ("attention", "hardmax"), ("template", "two-layer/1")):
-        yield _malformed(
+        yield _malformed_forgery(
             f"graph {field} {value}",
             "another graph",
             "graph",
             lambda b, f=field, v=value: b.certificate["graph"].update({f: v}),
         )
-    yield _malformed(
+    yield _malformed_forgery(
         "graph unknown field", "no field may be added", "fields", lambda b: b.certificate["graph"].update(x=1)
     )
-    yield _malformed(
+    yield _malformed_forgery(
         "producer unknown field", "no field may be added", "fields", lambda b: b.certificate["producer"].update(x=1)
     )
     for value in (True, "1", -1, None, [1]):
-        yield _malformed(f"bytes {value!r}", "a whole number", "size", lambda b, v=value: _bytes(b, v))
-    yield _malformed("a path as file name", "names are fixed", "fields", lambda b: _rename(b, "../" + M))
+        yield _malformed_forgery(f"bytes {value!r}", "a whole number", "size", lambda b, v=value: _bytes(b, v))
+    yield _malformed_forgery("a path as file name", "names are fixed", "fields", lambda b: _rename(b, "../" + M))
 
 
 def _drop(b: Bundle, field: str) -> None:
@@ -158,22 +172,26 @@ def _claims(base: Bundle) -> Iterator[Forgery]:
     def edit(i: int, **fields: object) -> Callable[[Bundle], None]:
         return lambda b: b.certificate["claims"][i].update(fields)
 
-    yield _malformed("claims empty", "nothing is claimed", "claim", lambda b: b.certificate.update(claims=[]))
-    yield _malformed(
+    yield _malformed_forgery(
+        "claims empty", "nothing is claimed", "claim", lambda b: b.certificate.update(claims=[])
+    )
+    yield _malformed_forgery(
         "65 claims", "bounded", "claim", lambda b: b.certificate.update(claims=b.certificate["claims"][:1] * 65)
     )
-    yield _malformed("claims an object", "a list", "claim", lambda b: b.certificate.update(claims={}))
-    yield _malformed("claim a string", "an object", "claim", lambda b: b.certificate.update(claims=["memorizes"]))
+    yield _malformed_forgery("claims an object", "a list", "claim", lambda b: b.certificate.update(claims={}))
+    yield _malformed_forgery(
+        "claim a string", "an object", "claim", lambda b: b.certificate.update(claims=["memorizes"])
+    )
     for kind in ("rejects", "inf_error", "MEMORIZES", None, ["memorizes"]):
-        yield _malformed(f"claim type {kind}", "unknown type", "claim", edit(0, type=kind))
-    yield _malformed("claim extra field", "no field may be added", "fields", edit(0, delta="0x1.0p+0"))
-    yield _malformed(
+        yield _malformed_forgery(f"claim type {kind}", "unknown type", "claim", edit(0, type=kind))
+    yield _malformed_forgery("claim extra field", "no field may be added", "fields", edit(0, delta="0x1.0p+0"))
+    yield _malformed_forgery(
         "claim without eps", "no field may be missing", "fields", lambda b: b.certificate["claims"][0].pop("eps")
     )
     for arith in ("float16", "Real", None, 64):
-        yield _malformed(f"arith {arith}", "unknown arithmetic", "claim", edit(0, arith=arith))
+        yield _malformed_forgery(f"arith {arith}", "unknown arithmetic", "claim", edit(0, arith=arith))
     for scope in ("all", "Token", None):
-        yield _malformed(f"scope {scope}", "unknown scope", "claim", edit(0, scope=scope))
+        yield _malformed_forgery(f"scope {scope}", "unknown scope", "claim", edit(0, scope=scope))
     for eps in (
         "nan",
         "inf",
@@ -189,11 +207,15 @@ def _claims(base: Bundle) -> Iterator[Forgery]:
         None,
         True,
     ):
-        yield _malformed(f"eps {eps!r}", "not a canonical hexadecimal float", "number", edit(0, eps=eps))
-    yield _malformed("eps negative", "a bound", "claim", edit(0, eps="-0x1.0000000000000p-3"))
-    yield _malformed("delta zero", "nothing is separated", "claim", edit(kinds["separated"], delta="0x0.0p+0"))
-    yield _malformed("float32 claim on float64 weights", "another arithmetic", "claim", edit(0, arith="float32"))
-    yield _malformed("scope sequence", "answers are per token", "names", edit(0, scope="sequence"))
+        yield _malformed_forgery(f"eps {eps!r}", "not a canonical hexadecimal float", "number", edit(0, eps=eps))
+    yield _malformed_forgery("eps negative", "a bound", "claim", edit(0, eps="-0x1.0000000000000p-3"))
+    yield _malformed_forgery(
+        "delta zero", "nothing is separated", "claim", edit(kinds["separated"], delta="0x0.0p+0")
+    )
+    yield _malformed_forgery(
+        "float32 claim on float64 weights", "another arithmetic", "claim", edit(0, arith="float32")
+    )
+    yield _malformed_forgery("scope sequence", "answers are per token", "names", edit(0, scope="sequence"))
     r, radius = (
         float.fromhex(base.certificate["claims"][kinds[k]][f])
         for k, f in (("separated", "r"), ("robust", "radius"))
@@ -219,55 +241,63 @@ def _tensors(base: Bundle) -> Iterator[Forgery]:
         return header(lambda h: {**h, "attention.W_Q": {**h["attention.W_Q"], **fields}})
 
     start, stop = 0, base.model["attention.W_Q"].nbytes
-    yield _malformed("unknown dtype", "F32, F64, I64 only", "safetensors", entry(dtype="F16"))
-    yield _malformed("dtype a list", "a name", "safetensors", entry(dtype=["F64"]))
-    yield _malformed("empty and huge", "no allocation by request", "safetensors", entry(shape=[0, 10**30]))
-    yield _malformed("seventy axes", "at most three", "safetensors", entry(shape=[1] * 70))
-    yield _malformed("shape a number", "a list", "safetensors", entry(shape=7))
-    yield _malformed("negative shape", "a shape", "safetensors", entry(shape=[1, -1, 1]))
-    yield _malformed("huge shape", "no allocation by request", "safetensors", entry(shape=[1 << 40, 1 << 40]))
-    yield _malformed("boolean shape", "true is not 1", "safetensors", entry(shape=[True, 7, 1]))
-    yield _malformed("negative offset", "no wrap-around", "safetensors", entry(data_offsets=[-8, stop]))
-    yield _malformed("offset not a list", "two numbers", "safetensors", entry(data_offsets="0"))
-    yield _malformed("three offsets", "two numbers", "safetensors", entry(data_offsets=[start, stop, stop]))
-    yield _malformed("overlap", "each byte once", "safetensors", entry(data_offsets=[0, 8]))
-    yield _malformed("tensor extra field", "no field may be added", "fields", entry(note=1))
-    yield _malformed("header cut", "truncated", "json", lambda b: b.raw.update({M: _recut(pack(b.model), -3)}))
-    yield _malformed(
+    yield _malformed_forgery("unknown dtype", "F32, F64, I64 only", "safetensors", entry(dtype="F16"))
+    yield _malformed_forgery("dtype a list", "a name", "safetensors", entry(dtype=["F64"]))
+    yield _malformed_forgery("empty and huge", "no allocation by request", "safetensors", entry(shape=[0, 10**30]))
+    yield _malformed_forgery("seventy axes", "at most three", "safetensors", entry(shape=[1] * 70))
+    yield _malformed_forgery("shape a number", "a list", "safetensors", entry(shape=7))
+    yield _malformed_forgery("negative shape", "a shape", "safetensors", entry(shape=[1, -1, 1]))
+    yield _malformed_forgery(
+        "huge shape", "no allocation by request", "safetensors", entry(shape=[1 << 40, 1 << 40])
+    )
+    yield _malformed_forgery("boolean shape", "true is not 1", "safetensors", entry(shape=[True, 7, 1]))
+    yield _malformed_forgery("negative offset", "no wrap-around", "safetensors", entry(data_offsets=[-8, stop]))
+    yield _malformed_forgery("offset not a list", "two numbers", "safetensors", entry(data_offsets="0"))
+    yield _malformed_forgery("three offsets", "two numbers", "safetensors", entry(data_offsets=[start, stop, stop]))
+    yield _malformed_forgery("overlap", "each byte once", "safetensors", entry(data_offsets=[0, 8]))
+    yield _malformed_forgery("tensor extra field", "no field may be added", "fields", entry(note=1))
+    yield _malformed_forgery(
+        "header cut", "truncated", "json", lambda b: b.raw.update({M: _recut(pack(b.model), -3)})
+    )
+    yield _malformed_forgery(
         "header too long",
         "truncated",
         "safetensors",
         lambda b: b.raw.update({M: (1 << 60).to_bytes(8, "little") + b"{}"}),
     )
-    yield _malformed("four bytes", "truncated", "safetensors", lambda b: b.raw.update({M: b"1234"}))
-    yield _malformed(
+    yield _malformed_forgery("four bytes", "truncated", "safetensors", lambda b: b.raw.update({M: b"1234"}))
+    yield _malformed_forgery(
         "unused bytes", "each byte once", "safetensors", lambda b: b.raw.update({M: pack(b.model) + bytes(8)})
     )
-    yield _malformed("extra tensor", "unknown tensor", "graph", lambda b: b.model.update(backdoor=np.ones(3)))
-    yield _malformed("second query", "as many as keys", "graph", lambda b: _double(b, "W_Q"))
-    yield _malformed(
+    yield _malformed_forgery(
+        "extra tensor", "unknown tensor", "graph", lambda b: b.model.update(backdoor=np.ones(3))
+    )
+    yield _malformed_forgery("second query", "as many as keys", "graph", lambda b: _double(b, "W_Q"))
+    yield _malformed_forgery(
         "gap in the layers",
         "layers are numbered",
         "graph",
         lambda b: b.model.update({"readout.9.weight": np.ones((1, 1)), "readout.9.bias": np.ones(1)}),
     )
-    yield _malformed(
+    yield _malformed_forgery(
         "lift and table", "one embedding", "graph", lambda b: b.model.update({"embedding.table": np.ones((3, 4))})
     )
     for name in ("attention.W_Q", "attention.W_O", "readout.1.bias", "readout.3.weight"):
-        yield _malformed(f"{name} missing", "part of the graph", "graph", lambda b, n=name: b.model.pop(n))
+        yield _malformed_forgery(f"{name} missing", "part of the graph", "graph", lambda b, n=name: b.model.pop(n))
     for name in base.model:
-        yield _malformed(f"{name} NaN", "NaN never passes", "finite", lambda b, n=name: _first(b.model, n, np.nan))
-        yield _malformed(
+        yield _malformed_forgery(
+            f"{name} NaN", "NaN never passes", "finite", lambda b, n=name: _first(b.model, n, np.nan)
+        )
+        yield _malformed_forgery(
             f"{name} infinite", "infinity never passes", "finite", lambda b, n=name: _first(b.model, n, np.inf)
         )
-        yield _malformed(
+        yield _malformed_forgery(
             f"{name} reshaped",
             "shapes must fit",
             "graph",
             lambda b, n=name: b.model.update({n: b.model[n].reshape(-1, 1, 1)}),
         )
-        yield _malformed(
+        yield _malformed_forgery(
             f"{name} float32",
             "one dtype",
             "graph",
@@ -340,52 +370,60 @@ def _ulp(b: Bundle, name: str, at: int) -> None:
 
 def _data(base: Bundle) -> Iterator[Forgery]:
     answers, tokens = base.data["answers"], base.data["tokens"]
-    yield _malformed("a stored answer one ulp off", "not the number of a class", "names", _ulp_data)
+    yield _malformed_forgery("a stored answer one ulp off", "not the number of a class", "names", _ulp_data)
     yield Forgery(
         "two answers exchanged",
         "not what the network answers",
         "NOT VERIFIED",
         "",
-        lambda b: b.data.update(answers=_exchanged(answers)),
+        lambda b: b.data.update(answers=_exchange_answers(answers)),
     )
     yield Forgery("a sequence replaced", "another context", "NOT VERIFIED", "", _replace)
     yield Forgery("a contradiction added", "two answers for one context", "NOT VERIFIED", "", _contradict)
-    yield _malformed("a token NaN", "NaN never passes", "finite", lambda b: _first(b.data, "tokens", np.nan))
-    yield _malformed("an answer NaN", "NaN never passes", "finite", lambda b: _first(b.data, "answers", np.nan))
-    yield _malformed(
+    yield _malformed_forgery(
+        "a token NaN", "NaN never passes", "finite", lambda b: _first(b.data, "tokens", np.nan)
+    )
+    yield _malformed_forgery(
+        "an answer NaN", "NaN never passes", "finite", lambda b: _first(b.data, "answers", np.nan)
+    )
+    yield _malformed_forgery(
         "no sequences", "nothing is checked", "safetensors", lambda b: b.data.update(tokens=tokens[:0])
     )
-    yield _malformed(
+    yield _malformed_forgery(
         "no tokens", "nothing is checked", "safetensors", lambda b: b.data.update(tokens=tokens[:, :0])
     )
-    yield _malformed(
+    yield _malformed_forgery(
         "an answer missing", "every token has one", "data", lambda b: b.data.update(answers=answers[:-1])
     )
-    yield _malformed("answers broadcast", "one row per token", "data", lambda b: b.data.update(answers=answers[:1]))
-    yield _malformed(
+    yield _malformed_forgery(
+        "answers broadcast", "one row per token", "data", lambda b: b.data.update(answers=answers[:1])
+    )
+    yield _malformed_forgery(
         "answers of two components",
         "the network gives one",
         "data",
         lambda b: b.data.update(answers=np.repeat(answers, 2, 1)),
     )
-    yield _malformed("answers float32", "F64", "data", lambda b: b.data.update(answers=answers.astype(np.float32)))
-    yield _malformed(
+    yield _malformed_forgery(
+        "answers float32", "F64", "data", lambda b: b.data.update(answers=answers.astype(np.float32))
+    )
+    yield _malformed_forgery(
         "tokens too narrow", "the network takes more", "data", lambda b: b.data.update(tokens=tokens[:, :, :-1])
     )
-    yield _malformed(
+    yield _malformed_forgery(
         "token ids",
         "the network has no table",
         "data",
         lambda b: b.data.update(tokens=np.zeros(tokens.shape[:2], np.int64)),
     )
-    yield _malformed("hints", "unknown tensor", "data", lambda b: b.data.update(hints=np.zeros(3)))
+    yield _malformed_forgery("hints", "unknown tensor", "data", lambda b: b.data.update(hints=np.zeros(3)))
     for value in (0, -1, tokens.shape[1] + 1, 1 << 62):
         lengths = np.full(len(tokens), tokens.shape[1], np.int64)
         lengths[0] = value
-        yield _malformed(
+        yield _malformed_forgery(
             f"length {value}", "between 1 and n", "data", lambda b, x=lengths: b.data.update(lengths=x)
         )
-    yield _malformed(
+    yield _malformed_forgery(
         "lengths of another shape",
         "one per sequence",
         "data",
@@ -398,7 +436,7 @@ def _ulp_data(b: Bundle) -> None:
     b.data["answers"].flat[at] = np.nextafter(b.data["answers"].flat[at], np.inf)
 
 
-def _exchanged(answers: np.ndarray) -> np.ndarray:
+def _exchange_answers(answers: np.ndarray) -> np.ndarray:
     other = int(np.flatnonzero(answers[:, 0] != answers[0, 0])[0])
     changed = answers.copy()
     changed[[0, other]] = changed[[other, 0]]

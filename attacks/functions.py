@@ -69,11 +69,11 @@ def everywhere(model: Tensors, dtype: str, arith: str, target: Any, high: float,
 
 
 def false_claims() -> Iterator[Counterexample]:
-    for make in (_undefined, _means, _read, _cancelling, _hats):
+    for make in (_undefined_targets, _means, _tokens_read, _cancelling_hats, _hats):
         yield from make()
 
 
-def _undefined() -> Iterator[Counterexample]:
+def _undefined_targets() -> Iterator[Counterexample]:
     """Targets that have no value somewhere between the cells."""
     names = {"a pole between the cells": "div", "a root of negative numbers between the cells": "sqrt"}
     for name, op in names.items():
@@ -110,7 +110,7 @@ def _means() -> Iterator[Counterexample]:
     yield Counterexample("an answer of many small terms", "it is more than 1 + 2^-37 everywhere", b)
 
 
-def _read() -> Iterator[Counterexample]:
+def _tokens_read() -> Iterator[Counterexample]:
     """Tokens are real numbers; whatever is computed from them is a float32."""
     r = 1.5 * 2.0**-24
     claim = about(
@@ -135,7 +135,7 @@ def _read() -> Iterator[Counterexample]:
     yield Counterexample("a cell that overflows", why, bundle("float32", model, [[[0]]], [0], claim))
 
 
-def _cancelling() -> Iterator[Counterexample]:
+def _cancelling_hats() -> Iterator[Counterexample]:
     """Hats whose values W H + b are 0, as the difference of large numbers."""
     W = float(np.float32(1234567.0))
     model = interpolator(np.full(5, W), "float32", 16, 64, -16 * W)

@@ -227,7 +227,7 @@ def _headers() -> Iterator[Hostile]:
 def _names() -> Iterator[Hostile]:
     """Foreign text that ends up in a message."""
 
-    def changed(edit: Callable[[Bundle, str], object], text: str) -> Callable[[Path], object]:
+    def change_text(edit: Callable[[Bundle, str], object], text: str) -> Callable[[Path], object]:
         def build(folder: Path) -> None:
             bundle = honest()
             edit(bundle, text)
@@ -260,7 +260,7 @@ def _names() -> Iterator[Hostile]:
     for what, text in UGLY.items():
         everywhere = what in ("an escape sequence", "a lone surrogate", "200,000 letters")
         for where, (gate, edit) in (places if everywhere else {"a tensor that overlaps": overlaps}).items():
-            yield Hostile(f"{what} in {where}", "it is printed", "MALFORMED", gate, changed(edit, text))
+            yield Hostile(f"{what} in {where}", "it is printed", "MALFORMED", gate, change_text(edit, text))
 
 
 def _over(name: str, why: str, bundle: Bundle, *options: str) -> Hostile:
@@ -346,7 +346,7 @@ def _readout(*sizes: int) -> Tensors:
     return layers
 
 
-def _lifted(d: int, about: dict[str, Any]) -> Bundle:
+def _lift_token(d: int, about: dict[str, Any]) -> Bundle:
     """One token of many components."""
     one = plain(np.ones((1, 1, 1)))
     return plain(np.ones((1, 1, d)), about, model={**one.model, "embedding.lift": np.zeros((d, 1))})
@@ -390,10 +390,10 @@ def _functions() -> Iterator[Hostile]:
     yield _over("720 orders", "orders times sequences times lines", orders_of_six, *LESS)
     assumed = {"lipschitz": ZERO, "error": ZERO, "symmetric": True}
     power = claim("sup_error", "sequence", target=assumed, **cells | {"radius": 5e-324})
-    yield _over("a radius to the power 20,000", "fractions of millions of digits", _lifted(20_000, power))
+    yield _over("a radius to the power 20,000", "fractions of millions of digits", _lift_token(20_000, power))
     mean = {name: value for name, value in cells.items() if name != "measure"} | {"p": 2.0}
     many = claim("lp_error", "sequence", target=program(1, 65, [["x", 0, 64]]), **mean)
-    yield Hostile("65 variables", "more than an array has axes", "UNKNOWN", "", _lifted(65, many).write)
+    yield Hostile("65 variables", "more than an array has axes", "UNKNOWN", "", _lift_token(65, many).write)
     G = 16_000
     blocks = _readout(1, G, G, 1) | {"readout.2.weight": np.zeros((G, 1, 1))}
     yield _over("blocks written out", "a matrix of 2 GB", plain(point, everywhere(point, 9), model=blocks))

@@ -41,7 +41,7 @@ def misnomers(base: Bundle) -> Iterator[Misnomer]:
     yield from _unlike_names()
 
 
-def _malformed(name: str, why: str, gate: str, change: Callable[[Bundle], None]) -> Misnomer:
+def _malformed_misnomer(name: str, why: str, gate: str, change: Callable[[Bundle], None]) -> Misnomer:
     return Misnomer(name, why, "MALFORMED", gate, "MALFORMED", change)
 
 
@@ -51,11 +51,11 @@ def loosen(b: Bundle, eps: str) -> None:
 
 
 def _bounds() -> Iterator[Misnomer]:
-    def rolled(b: Bundle) -> None:
+    def roll(b: Bundle) -> None:
         b.data["answers"] = np.roll(b.data["answers"], 1, axis=0)
         loosen(b, (1560.0).hex())
 
-    def reversed_(b: Bundle) -> None:
+    def reverse(b: Bundle) -> None:
         last = max(name for name in b.model if name.startswith("readout.") and name.endswith("weight"))
         b.model[last] = b.model[last][::-1].copy()
         loosen(b, HUGE)
@@ -66,17 +66,17 @@ def _bounds() -> Iterator[Misnomer]:
         b.names["answers"] = None
         loosen(b, float(eps).hex())
 
-    def padded(b: Bundle) -> None:
+    def pad(b: Bundle) -> None:
         """A row that no sample has spreads the answers out."""
         b.data["which"] = np.arange(len(b.data["answers"]))
         b.data["answers"] = np.concatenate([b.data["answers"], [[1e300]]])
         as_numbers(b, 1e200)
 
-    yield _malformed("rolled answers", "an eps that makes it true", "claim", rolled)
-    yield _malformed("a reversed last layer", "an eps that makes it true", "claim", reversed_)
-    yield _malformed("eps 1/2", "the next class is as near", "claim", lambda b: loosen(b, (0.5).hex()))
-    yield _malformed("classes called reals", "a constant would do", "claim", lambda b: as_numbers(b, 1e6))
-    yield _malformed("an answer that nobody has", "a constant would do", "claim", padded)
+    yield _malformed_misnomer("rolled answers", "an eps that makes it true", "claim", roll)
+    yield _malformed_misnomer("a reversed last layer", "an eps that makes it true", "claim", reverse)
+    yield _malformed_misnomer("eps 1/2", "the next class is as near", "claim", lambda b: loosen(b, (0.5).hex()))
+    yield _malformed_misnomer("classes called reals", "a constant would do", "claim", lambda b: as_numbers(b, 1e6))
+    yield _malformed_misnomer("an answer that nobody has", "a constant would do", "claim", pad)
     yield Misnomer(
         "a bound on classes called reals",
         "shown beside the spread",
@@ -114,28 +114,34 @@ def _unfit(base: Bundle) -> Iterator[Misnomer]:
     for field in ("tokens", "answers"):
         for same, why in ((0, "a name twice"), (1, "a name twice, later")):
             changed = edit(field, lambda names, i=same: [*names[:-1], names[i]])
-            yield _malformed(f"{field}: {why}", "two numbers, one name", "names", changed)
+            yield _malformed_misnomer(f"{field}: {why}", "two numbers, one name", "names", changed)
         for kind, make in (
             ("an object", dict.fromkeys),
             ("a string", lambda names: "".join(map(chr, range(len(names))))),
         ):
-            yield _malformed(f"{field} {kind}", "a list", "names", edit(field, make))
-        yield _malformed(f"{field} empty", "nothing is named", "names", put(**{field: []}))
-    yield _malformed("a word missing", "as many as rows", "names", edit("tokens", lambda names: names[:-1]))
-    yield _malformed("a word more", "as many as rows", "names", edit("tokens", lambda names: [*names, "more"]))
-    yield _malformed("words called reals", "the network has a table", "names", put(tokens=None))
-    yield _malformed("a class missing", "an answer has no name", "names", edit("answers", lambda names: names[:-1]))
-    yield _malformed("scope sequence in the names", "claims are per token", "names", put(scope="sequence"))
-    yield _malformed("scope unknown in the names", "three are known", "names", put(scope="all"))
-    yield _malformed("causal in the names", "the graph is not", "names", put(causal=True))
-    yield _malformed("positions in the names", "the network has none", "names", put(positions=True))
-    yield _malformed("causal 0", "true or false", "names", put(causal=0))
-    yield _malformed("positions 0", "true or false", "names", put(positions=0))
-    yield _malformed("names of another version", "unknown", "names", put(format="onelayer-names/2"))
-    yield _malformed("a note in the names", "no field may be added", "fields", put(note="x"))
+            yield _malformed_misnomer(f"{field} {kind}", "a list", "names", edit(field, make))
+        yield _malformed_misnomer(f"{field} empty", "nothing is named", "names", put(**{field: []}))
+    yield _malformed_misnomer(
+        "a word missing", "as many as rows", "names", edit("tokens", lambda names: names[:-1])
+    )
+    yield _malformed_misnomer(
+        "a word more", "as many as rows", "names", edit("tokens", lambda names: [*names, "more"])
+    )
+    yield _malformed_misnomer("words called reals", "the network has a table", "names", put(tokens=None))
+    yield _malformed_misnomer(
+        "a class missing", "an answer has no name", "names", edit("answers", lambda names: names[:-1])
+    )
+    yield _malformed_misnomer("scope sequence in the names", "claims are per token", "names", put(scope="sequence"))
+    yield _malformed_misnomer("scope unknown in the names", "three are known", "names", put(scope="all"))
+    yield _malformed_misnomer("causal in the names", "the graph is not", "names", put(causal=True))
+    yield _malformed_misnomer("positions in the names", "the network has none", "names", put(positions=True))
+    yield _malformed_misnomer("causal 0", "true or false", "names", put(causal=0))
+    yield _malformed_misnomer("positions 0", "true or false", "names", put(positions=0))
+    yield _malformed_misnomer("names of another version", "unknown", "names", put(format="onelayer-names/2"))
+    yield _malformed_misnomer("a note in the names", "no field may be added", "fields", put(note="x"))
     assert base.names is not None
     for field in base.names:
-        yield _malformed(f"names without {field}", "no field may be missing", "fields", without(field))
+        yield _malformed_misnomer(f"names without {field}", "no field may be missing", "fields", without(field))
     pieces = [f"{i:02x}" for i in range(len(base.names["tokens"]) - 1)] + [""]
     for name, changed in (
         ("too few pieces", pieces[1:]),
@@ -146,7 +152,7 @@ def _unfit(base: Bundle) -> Iterator[Misnomer]:
         ("a piece that is a number", [1, *pieces[1:]]),
         ("pieces a number", 0),
     ):
-        yield _malformed(name, "the bytes of each token, as one writes them", "names", put(pieces=changed))
+        yield _malformed_misnomer(name, "the bytes of each token, as one writes them", "names", put(pieces=changed))
 
 
 def _unlike_names() -> Iterator[Misnomer]:
@@ -162,7 +168,7 @@ def _unlike_names() -> Iterator[Misnomer]:
         "0 and -0.0": ({"real": "0x0.0p+0"}, {"real": "-0x0.0p+0"}),
         "tuples of 1 and true": ({"tuple": [1]}, {"tuple": [True]}),
     }.items():
-        yield _malformed(name, "a look-up takes one for the other", "names", first(*pair))
+        yield _malformed_misnomer(name, "a look-up takes one for the other", "names", first(*pair))
     for name, other in {
         "a list": [1],
         "an object": {"word": "a"},
@@ -170,9 +176,9 @@ def _unlike_names() -> Iterator[Misnomer]:
         "a tuple of an object": {"tuple": [{"a": 1}]},
         "a tuple that is none": {"tuple": "ab"},
     }.items():
-        yield _malformed(f"{name} as a name", "no name", "names", first(other))
-    yield _malformed("a real in decimals", "reals are hexadecimal", "number", first({"real": "1.0"}))
-    yield _malformed("a fraction as a name", "reals are hexadecimal", "json", first(0.5))
+        yield _malformed_misnomer(f"{name} as a name", "no name", "names", first(other))
+    yield _malformed_misnomer("a real in decimals", "reals are hexadecimal", "number", first({"real": "1.0"}))
+    yield _malformed_misnomer("a fraction as a name", "reals are hexadecimal", "json", first(0.5))
 
 
 def _names(b: Bundle) -> dict[str, Any]:

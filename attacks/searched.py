@@ -16,7 +16,7 @@ from attacks.counterexamples import COPY, IDENTITY, Counterexample, Tensors, bun
 Layers = list[tuple[Any, Any]]
 
 
-def stacked(stack: str, layers: Layers) -> Tensors:
+def stack_tensors(stack: str, layers: Layers) -> Tensors:
     """Weights and biases as tensors; a readout begins by copying the stream."""
     first = 1 if stack == "readout" else 0
     named = {}
@@ -29,7 +29,7 @@ def stacked(stack: str, layers: Layers) -> Tensors:
 
 
 def of(dtype: str, arith: str, layers: Layers, token: list[float], answer: float, stack: str) -> Bundle:
-    return bundle(dtype, stacked(stack, layers), [[token]], [answer], claim("memorizes", arith, eps=0))
+    return bundle(dtype, stack_tensors(stack, layers), [[token]], [answer], claim("memorizes", arith, eps=0))
 
 
 def cells(families: list[int], count: int, width: int) -> Layers:
@@ -51,7 +51,7 @@ def both(count: int) -> Any:
 
 
 def searched_claims() -> Iterator[Counterexample]:
-    for make in (_few, _gates, _tables, _rows, _unseen):
+    for make in (_few, _gates, _tables, _rows, _unseen_layers):
         yield from make()
 
 
@@ -103,25 +103,25 @@ def _tables() -> Iterator[Counterexample]:
 def _rows() -> Iterator[Counterexample]:
     """Staircases whose thresholds are rows, in real arithmetic; cells along one coordinate, another is carried."""
 
-    def carried(families: int) -> Layers:
+    def carry_families(families: int) -> Layers:
         (slopes, biases), (groups, ones) = cells([0] * families, 2, 2)
         slopes = np.concatenate([slopes, [[0, 0], [1, 0]]], axis=1)
         layer = np.concatenate([groups, [[[1], [0]]]])
         return [(slopes, np.append(biases, [0, 0])), (layer, np.append(ones, 0))]
 
     unit = 2.0**-1074
-    layers = [*carried(1), ([[2 * unit], [2 * unit], [-(2.0**-74)]], [0]), ([[[-1]]], [1])]
+    layers = [*carry_families(1), ([[2 * unit], [2 * unit], [-(2.0**-74)]], [0]), ([[[-1]]], [1])]
     layers += [([[-(2.0**50)]], [2.0**50]), ([[1]], [0])]
     b = of("float64", "real", layers, [1, 1.625 * 2.0**-1000], 0, "readout")
     yield Counterexample("a threshold below all floats", "it is 2^-1074 times 0.375 beyond the coordinate", b)
     weights = np.zeros((5, 2))
     weights[4] = unit, -1
-    layers = [*carried(2), (weights, [0, 0]), (np.full((2, 1, 1), -1), [1, 1]), ([[0], [3]], [0])]
+    layers = [*carry_families(2), (weights, [0, 0]), (np.full((2, 1, 1), -1), [1, 1]), ([[0], [3]], [0])]
     b = of("float64", "real", layers, [1, 1], 6, "feedforward")
     yield Counterexample("a step in two rows", "it adds 3 once", b)
 
 
-def _unseen() -> Iterator[Counterexample]:
+def _unseen_layers() -> Iterator[Counterexample]:
     for blind, seen in ("QK", "KQ"):
         model = {f"attention.W_{blind}": [[[0]]], f"attention.W_{seen}": [[[2.0**100]]], **COPY, **IDENTITY}
         b = bundle("float32", model, [[[2.0**50]]], [2.0**50], claim("memorizes", "float32", eps=0))

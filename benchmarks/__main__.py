@@ -71,11 +71,11 @@ RESULTS = Path(__file__).parent / "results"
 def markdown(name: str, rows: list[dict[str, object]]) -> str:
     columns = list(rows[0])
     lines = [f"## {name}", "", "| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    lines += ["| " + " | ".join(shown(row.get(c, "")) for c in columns) + " |" for row in rows]
+    lines += ["| " + " | ".join(format_value(row.get(c, "")) for c in columns) + " |" for row in rows]
     return "\n".join(lines) + "\n"
 
 
-def shown(value: object) -> str:
+def format_value(value: object) -> str:
     return f"{value:.3g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
 
 

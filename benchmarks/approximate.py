@@ -74,7 +74,7 @@ def row(target: str, n: int, d: int, tolerance: float, construction: str) -> Row
         "build and proof s": built,
         "CPU s": cpu,
         "measuring s": time.perf_counter() - start,
-        "kept": standing(model, tolerance, measured, where.tolist()),
+        "kept": describe_standing(model, tolerance, measured, where.tolist()),
     }
 
 
@@ -83,7 +83,7 @@ def cells(model: Model) -> int:
     return int(model.ledger.get("levels", 0)) ** (model.target.n * model.target.d)
 
 
-def standing(model: Model, tolerance: float, measured: float, where: Any) -> str:
+def describe_standing(model: Model, tolerance: float, measured: float, where: Any) -> str:
     if not model.proved:
         return "not proved"
     if measured > model.error_bound:
@@ -91,7 +91,7 @@ def standing(model: Model, tolerance: float, measured: float, where: Any) -> str
     return "yes" if model.error_bound <= tolerance else "bound above the tolerance"
 
 
-def skipped(construction: str, components: int) -> bool:
+def is_skipped(construction: str, components: int) -> bool:
     """What "published" stores is a part of what "quantise" does; proofs of "continuous" take minutes beyond two
     components."""
     return construction == "published" or (construction == "continuous" and components > 2)
@@ -101,7 +101,7 @@ def table(asked: list[tuple[str, int, int, float]]) -> list[Row]:
     rows = []
     for target, n, d, tolerance in asked:
         for construction in CONSTRUCTIONS:
-            if skipped(construction, n * d):
+            if is_skipped(construction, n * d):
                 continue
             rows.append(row(target, n, d, tolerance, construction))
             print(rows[-1], flush=True)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from onelayer import OnelayerError, certify, memorize
-from onelayer.compile.memorize import settled
+from onelayer.compile.memorize import settle_conflicts
 from onelayer.search.problem import Options
 
 ANSWERS = int(os.environ.get("ONELAYER_BENCH_ANSWERS", "16384"))
@@ -72,7 +72,7 @@ AXES: dict[str, tuple[tuple[int, ...], Callable[[int], Case]]] = {
 }
 
 
-def measured(axis: str, size: int) -> dict[str, Any]:
+def measure_point(axis: str, size: int) -> dict[str, Any]:
     _, X, Y, options = AXES[axis][1](size)
     row: dict[str, Any] = {"axis": axis, "size": size}
     start = time.process_time()
@@ -84,7 +84,7 @@ def measured(axis: str, size: int) -> dict[str, Any]:
     row |= {"answers": answers, "route": ", ".join(str(model.ledger[k]) for k in ("mapping", "readout", "dtype"))}
     start = time.process_time()
     options.pop("on_conflict", None)
-    given = settled(X, Y, "first", Options(**options))
+    given = settle_conflicts(X, Y, "first", Options(**options))
     proved = all(": proved" in verdict for verdict in certify(model, given.sequences, given.answers).verdicts)
     seconds = time.process_time() - start
     costs = (model.n_parameters / answers, built / answers * 1e6, seconds / answers * 1e6)
@@ -113,7 +113,7 @@ def run() -> dict[str, list[dict[str, object]]]:
     rows = []
     for axis, (sizes, _) in AXES.items():
         for size in sizes if wanted in axis else ():
-            rows.append(measured(axis, size))
+            rows.append(measure_point(axis, size))
             print(rows[-1], flush=True)
     found = list(cliffs(rows)) or [{"axis": "none", "from": 0, "to": 0, "cost": "", "factor": 1.0, "route": ""}]
     return {"Cliffs": found, "Costs": [{"any order": "", **dict.fromkeys(COSTS, ""), **row} for row in rows]}

@@ -56,7 +56,7 @@ def row(name: str, X: Any, Y: Any, **options: Any) -> dict[str, object]:
     }
 
 
-def packed() -> Iterator[dict[str, object]]:
+def measure_packed() -> Iterator[dict[str, object]]:
     for N in SIZES:
         rng = np.random.default_rng(N)
         X = rng.standard_normal((N, PLACES, WIDTH), dtype=np.float32)
@@ -99,7 +99,7 @@ def shapes() -> Iterator[dict[str, object]]:
 
 def run() -> dict[str, list[dict[str, object]]]:
     tables: dict[str, list[dict[str, object]]] = {}
-    for title, rows in (("bits for any number of classes", packed()), ("shapes", shapes())):
+    for title, rows in (("bits for any number of classes", measure_packed()), ("shapes", shapes())):
         tables[title] = []
         for found in rows:
             print(found, flush=True)

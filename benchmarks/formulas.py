@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks import continued
 from onelayer.compile import formula
 from onelayer.compile.asked import request_for
-from onelayer.compile.making import repaired
+from onelayer.compile.making import build_and_refine
 from onelayer.errors import OnelayerError
 from onelayer.network.forward import forward
 
@@ -67,14 +67,14 @@ REFUSED: tuple[tuple[str, int, float, float], ...] = (
 )
 
 
-def tried(text: str, d: int, low: float, high: float, n: int, tolerance: float) -> Row:
+def try_formula(text: str, d: int, low: float, high: float, n: int, tolerance: float) -> Row:
     """What came of one formula: in float32, or in float64 where rounding in float32 may cost too much."""
     row: Row = {"formula": text, "n": n, "d": d, "tolerance": tolerance}
     start = time.process_time()
     for dtype in ("float32", "float64"):
         try:
             asked = request_for(text, n=n, d=d, low=low, high=high, tolerance=tolerance, dtype=dtype)
-            made = repaired(asked, formula.plan(asked))
+            made = build_and_refine(asked, formula.plan(asked))
         except OnelayerError as refusal:
             return row | {"refused": refusal.found, "cpu": round(time.process_time() - start, 2)}
         if made.kept:
@@ -124,7 +124,7 @@ def run() -> dict[str, list[Row]]:
         for text, d, low, high in (*FORMULAS, *REFUSED):
             for tolerance in TOLERANCES if part in text else ():
                 key = {"formula": text, "n": n, "d": d, "tolerance": tolerance}
-                rows.append(kept.get(key) or kept.add(tried(text, d, low, high, n, tolerance)))
+                rows.append(kept.get(key) or kept.add(try_formula(text, d, low, high, n, tolerance)))
                 print(rows[-1], flush=True)
     asked = [row for row in rows if row["formula"] in {text for text, *_ in FORMULAS}]
     proved = [row for row in asked if row.get("proved")]

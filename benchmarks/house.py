@@ -21,7 +21,7 @@ FORMER = {"memorize": (72, 15), "predict": (37, 8), "approximate": (206, 36), "m
 SEQUENCES, ROUNDS = 50_000, 5
 
 
-def touched(call: Callable[[], Any]) -> tuple[int, int]:
+def count_touched(call: Callable[[], Any]) -> tuple[int, int]:
     """Functions and modules of the library that run, by their names; comprehensions and dunders not counted."""
     functions: set[tuple[str, str]] = set()
 
@@ -51,7 +51,7 @@ def walks() -> list[dict[str, Any]]:
     }
     rows = []
     for name, call in calls.items():
-        functions, modules = touched(call)
+        functions, modules = count_touched(call)
         before = dict(zip(("functions before", "modules before"), FORMER[name], strict=True))
         rows.append({"call": name, "functions": functions, "modules": modules, **before})
     return rows
@@ -89,7 +89,7 @@ def imports() -> list[dict[str, Any]]:
     return rows
 
 
-def reading() -> list[dict[str, Any]]:
+def measure_reading() -> list[dict[str, Any]]:
     """`onelayer memorize` on sequences of words, and how much of it is reading them."""
     from onelayer.problems.tables import read_table
 
@@ -124,5 +124,5 @@ def run() -> dict[str, list[dict[str, Any]]]:
         "What a call touches": walks(),
         "Lines of source": lines(),
         "Importing": imports(),
-        "Reading words once": reading(),
+        "Reading words once": measure_reading(),
     }

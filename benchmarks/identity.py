@@ -15,7 +15,7 @@ n = d = 16
 ORDERS = 20
 
 
-def permuted(model: Transformer, rng: np.random.Generator) -> Transformer:
+def permute_plateaus(model: Transformer, rng: np.random.Generator) -> Transformer:
     """The same network with its plateaus in another order: every sum over them is added up in that order."""
     bottleneck, units, group, values = model.readout
     K, size, _ = group.weight.shape
@@ -47,7 +47,7 @@ def outputs(model: Model, X: Any) -> dict[str, Any]:
         "NumPy": evaluate(model.transformer, X),
         "PyTorch": in_torch,
         "ONNX Runtime": session.run(["outputs"], {"tokens": X, "lengths": lengths})[0],
-        **{f"order {i}": evaluate(permuted(model.transformer, rng), X) for i in range(ORDERS)},
+        **{f"order {i}": evaluate(permute_plateaus(model.transformer, rng), X) for i in range(ORDERS)},
     }
 
 

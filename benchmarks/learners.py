@@ -37,7 +37,7 @@ def data(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     return (X - mean) / spread / largest, (queries - mean) / spread / largest, y, answers
 
 
-def compared(name: str, kind: str) -> dict[str, Any]:
+def compare_learner(name: str, kind: str) -> dict[str, Any]:
     X, queries, y, _ = data(name)
     high = float(np.sqrt(np.linalg.eigvalsh(X.T @ X / len(X))[-1] / X.shape[1]))
     given: dict[str, Any] = {"d": X.shape[1], "low": -high, "high": high, "steps": STEPS[kind]}
@@ -51,7 +51,7 @@ def compared(name: str, kind: str) -> dict[str, Any]:
     verified = (time.process_time() - begun) / 2
     exact = model.ledger.number("penalty")
     begun = time.process_time()
-    answers, w = answered(model, X, y, queries)
+    answers, w = answer_queries(model, X, y, queries)
     asked = time.process_time() - begun
     row: dict[str, Any] = {"data": name, "learner": kind, "examples": len(X), "d": X.shape[1], "penalty": exact}
     if kind == "ridge":
@@ -71,7 +71,7 @@ def compared(name: str, kind: str) -> dict[str, Any]:
     return row | {"build_cpu": built, "verify_cpu": verified, "predict_cpu": asked}
 
 
-def answered(
+def answer_queries(
     model: onelayer.Model, X: np.ndarray, y: np.ndarray, queries: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Answers, and w after the last loop, where a token carries it."""
@@ -87,7 +87,7 @@ def answered(
 def run() -> dict[str, list[dict[str, Any]]]:
     cases = [("diabetes", "ridge"), ("diabetes", "lasso"), ("breast_cancer", "ridge"), ("breast_cancer", "lasso")]
     cases += [("breast_cancer", "logistic"), ("wine", "ridge"), ("wine", "lasso"), ("wine", "logistic")]
-    rows = [compared(*case) for case in cases]
+    rows = [compare_learner(*case) for case in cases]
     kinds = dict.fromkeys(row["learner"] for row in rows)
     return {kind: [row for row in rows if row["learner"] == kind] for kind in kinds} | {"proofs": proofs()}
 

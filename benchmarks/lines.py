@@ -21,7 +21,7 @@ TITLE = "Lines of the checker deleted or altered"
 NOTICED = ("failed", "out of time")
 
 
-def attacked(module: str) -> dict[str, Any]:
+def attack_module(module: str) -> dict[str, Any]:
     """What the tests that are aimed at a module notice."""
     command = [sys.executable, "-m", "attacks.lines", "--module", module, "--jobs", "2", "--json"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
@@ -47,15 +47,15 @@ def row(module: str, found: dict[str, Any]) -> dict[str, Any]:
 
 
 def run() -> dict[str, list[dict[str, Any]]]:
-    known = {each["module"]: each for each in _recorded()}
+    known = {each["module"]: each for each in _read_recorded()}
     rows = []
     for module in (module for ring in ("core", "search") for module in aims.modules(ring, None)):
         before = known.get(module, {})
         same = before.get("digest") == digest(module) and before["left"] == 0
-        rows.append(before if same else row(module, attacked(module)))
+        rows.append(before if same else row(module, attack_module(module)))
     total = {name: sum(each[name] for each in rows) for name in rows[0] if name not in ("module", "digest")}
     return {TITLE: [*rows, {"module": "all", "digest": "", **total}]}
 
 
-def _recorded() -> list[dict[str, Any]]:
+def _read_recorded() -> list[dict[str, Any]]:
     return list(json.loads(RECORD.read_text())["tables"][TITLE]) if RECORD.exists() else []

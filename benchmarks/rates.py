@@ -99,7 +99,7 @@ def slope(points: list[Point], which: str) -> float:
     return float(np.polyfit(x, y, 1)[0])
 
 
-def fitted(target: str, n: int, construction: str, points: list[Point]) -> Row:
+def fit_rate(target: str, n: int, construction: str, points: list[Point]) -> Row:
     theory = -THEORY[construction] / n
     slopes = {which: slope(points, which) for which in ("measured", "proved")}
     away = {which: value / theory - 1 for which, value in slopes.items()}
@@ -122,7 +122,7 @@ def run() -> dict[str, list[Row]]:
         for n in lengths:
             for construction in THEORY:
                 points = [point(target, n, construction, levels, samples()) for levels in LEVELS[n]]
-                fits.append(fitted(target, n, construction, points))
+                fits.append(fit_rate(target, n, construction, points))
                 print(fits[-1], flush=True)
                 named = {"target": target, "n": n, "construction": construction}
                 every += [named | vars(p) for p in points]

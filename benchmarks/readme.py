@@ -61,7 +61,7 @@ def figures() -> str:
         "verdicts": _verdicts,
         "approximate": _approximate,
         "rates": _rates,
-        "trained": _trained,
+        "trained": _trained_figures,
     }
     for name, part in parts.items():
         rows += part() if (RESULTS / f"{name}.json").exists() else []
@@ -167,7 +167,7 @@ def _rates() -> list[Figure]:
     return [(name, f"{measured:.0f}%, {proved:.0f}%")]
 
 
-def _trained() -> list[Figure]:
+def _trained_figures() -> list[Figure]:
     ((title, rows),) = tables("trained").items()
     seconds, found = title.split(", ")[-1].split()[0], []
     for target in dict.fromkeys(row["target"] for row in rows):

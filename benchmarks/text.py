@@ -39,10 +39,10 @@ def run() -> dict[str, list[dict[str, object]]]:
         "bytes/s recited": PASSAGE / seconds,
         "parameters": model.n_parameters,
     }
-    return {"Python's language reference, windows of 128 bytes": [row], "the checker": [proved(text[:CHAPTER])]}
+    return {"Python's language reference, windows of 128 bytes": [row], "the checker": [prove_text(text[:CHAPTER])]}
 
 
-def proved(text: bytes) -> dict[str, object]:
+def prove_text(text: bytes) -> dict[str, object]:
     """A model of this text alone, certified, then decided anew by the checker alone."""
     model = memorize_text(text, context=CONTEXT, certify=False)
     with tempfile.TemporaryDirectory() as folder:

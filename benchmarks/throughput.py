@@ -92,16 +92,16 @@ def by_neighbour(X: Any, Y: Any) -> Ask:
     return lambda asked: tree.predict(features(asked)).reshape(asked.shape[:2])
 
 
-def timed(action: Callable[[], Any]) -> tuple[float, Any]:
+def time_action(action: Callable[[], Any]) -> tuple[float, Any]:
     start = time.perf_counter()
     result = action()
     return time.perf_counter() - start, result
 
 
-def compiled(X: Any, Y: Any, dtype: str, rng: np.random.Generator) -> Iterator[Contender]:
+def compiled_contenders(X: Any, Y: Any, dtype: str, rng: np.random.Generator) -> Iterator[Contender]:
     """The two paths of one model; the dense network, which is slow, is asked a sample."""
     try:
-        build, model = timed(lambda: memorize(X, Y, dtype=dtype, certify=False))
+        build, model = time_action(lambda: memorize(X, Y, dtype=dtype, certify=False))
     except HypothesisError as refusal:
         print(f"onelayer, {dtype}, {Y.size:,} answers: {refusal}")
         return
@@ -115,11 +115,11 @@ def compiled(X: Any, Y: Any, dtype: str, rng: np.random.Generator) -> Iterator[C
 def contenders(X: Any, Y: Any) -> Iterator[Contender]:
     """The dict comes first: the others are compared with it."""
     rng, everything = np.random.default_rng(1), np.arange(len(X))
-    yield Contender("Python dict of (token, sorted company)", *timed(lambda: by_dict(X, Y)), everything)
+    yield Contender("Python dict of (token, sorted company)", *time_action(lambda: by_dict(X, Y)), everything)
     for dtype in ("float64", "float32"):
-        yield from compiled(X, Y, dtype, rng)
+        yield from compiled_contenders(X, Y, dtype, rng)
     some = rng.choice(len(X), min(len(X), NEIGHBOUR_SAMPLE // n), replace=False)
-    yield Contender("scikit-learn nearest neighbour, k-d tree", *timed(lambda: by_neighbour(X, Y)), some)
+    yield Contender("scikit-learn nearest neighbour, k-d tree", *time_action(lambda: by_neighbour(X, Y)), some)
 
 
 def measure(answers: int, repeats: int = 3) -> list[dict[str, Any]]:

@@ -149,7 +149,7 @@ def errors_of(net: Any, target: Target) -> Callable[[Any], Any]:
     return errors
 
 
-def tuned(make: Make, width: int, target: Target) -> float:
+def tune_rate(make: Make, width: int, target: Target) -> float:
     X = np.random.default_rng(2).uniform(0, 1, (HELD_OUT, target.n, target.d)).astype(np.float32)
 
     def held_out(rate: float) -> float:
@@ -164,7 +164,7 @@ def mean_error(errors: Callable[[Any], Any], target: Target, samples: int) -> fl
     return float(np.mean([errors(part).mean() for part in np.array_split(X, max(1, samples // 20_000))]))
 
 
-def constructed(name: str, construction: str) -> tuple[Model, Row]:
+def construct_row(name: str, construction: str) -> tuple[Model, Row]:
     start = time.process_time()
     model = approximate(name, n=N, tolerance=TOLERANCE, construction=construction)  # type: ignore[arg-type]
     seconds = time.process_time() - start
@@ -183,12 +183,12 @@ def constructed(name: str, construction: str) -> tuple[Model, Row]:
     }
 
 
-def trained(name: str, model: Model) -> list[Row]:
+def train_rows(name: str, model: Model) -> list[Row]:
     target, rows = model.target, []
     box = Box(target.n, target.d, 0.0, 1.0, np.dtype(np.float32), np.empty(0))
     for network, make in NETWORKS.items():
         width = width_for(make, target, model.n_parameters)
-        rate = tuned(make, width, target)
+        rate = tune_rate(make, width, target)
         start = time.process_time()
         net, steps = train(make, width, target, rate, seconds_allowed())
         spent, parameters = time.process_time() - start, parameters_of(net)
@@ -218,7 +218,7 @@ def run() -> dict[str, list[Row]]:
     rows = []
     with one_core():
         for name in TARGETS:
-            models, found = zip(*(constructed(name, construction) for construction in CONSTRUCTIONS), strict=True)
+            models, found = zip(*(construct_row(name, construction) for construction in CONSTRUCTIONS), strict=True)
             print(*found, sep="\n", flush=True)
-            rows += [*found, *trained(name, min(models, key=lambda model: model.n_parameters))]
+            rows += [*found, *train_rows(name, min(models, key=lambda model: model.n_parameters))]
     return {f"Constructed against trained, n = {N}, {seconds_allowed():g} CPU seconds of one core a run": rows}

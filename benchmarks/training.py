@@ -135,7 +135,7 @@ def bits(right: int, parameters: int) -> float:
     return right * math.log2(CLASSES) / parameters
 
 
-def compiled(X: Any, Y: Any, dtype: str, repeats: int = 5) -> dict[str, Any]:
+def measure_compiled(X: Any, Y: Any, dtype: str, repeats: int = 5) -> dict[str, Any]:
     times = []
     for _ in range(repeats):
         start = time.perf_counter()
@@ -165,7 +165,7 @@ def side_by_side(N: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     rows, grid = [], []
     for dtype in ("float64", "float32"):
         try:
-            rows.append(compiled(X, Y, dtype))
+            rows.append(measure_compiled(X, Y, dtype))
         except HypothesisError as refusal:
             print(f"onelayer, {dtype}, {Y.size:,} answers: {refusal}")
     ours, sizes = rows[0]["seconds"], [r["parameters"] for r in rows]

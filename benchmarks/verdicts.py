@@ -63,7 +63,7 @@ def without_robust(folder: Path) -> list[dict[str, str]]:
     return list(certificate["claims"])
 
 
-def measured(route: str, make: Callable[[Path], tuple[float, float, int]]) -> dict[str, Any]:
+def measure_route(route: str, make: Callable[[Path], tuple[float, float, int]]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         built, certified, answers = make(Path(folder) / "bundle")
         claims = without_robust(Path(folder) / "bundle")
@@ -82,7 +82,7 @@ def measured(route: str, make: Callable[[Path], tuple[float, float, int]]) -> di
     }
 
 
-def stored(case: Case) -> Callable[[Path], tuple[float, float, int]]:
+def stored_bundle(case: Case) -> Callable[[Path], tuple[float, float, int]]:
     def make(folder: Path) -> tuple[float, float, int]:
         X, Y, options = case()
         start = time.process_time()
@@ -120,6 +120,6 @@ def exponents(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def run() -> dict[str, list[dict[str, Any]]]:
-    rows = [measured(route, stored(case)) for route, cases in ROUTES.items() for case in cases]
-    rows += [measured("text, context 128", text(size)) for size in TEXTS]
+    rows = [measure_route(route, stored_bundle(case)) for route, cases in ROUTES.items() for case in cases]
+    rows += [measure_route("text, context 128", text(size)) for size in TEXTS]
     return {"Cost of a verdict": rows, "Growth": list(exponents(rows))}

@@ -42,7 +42,7 @@ def theorems_in(docstring: str) -> tuple[tuple[str, str], ...]:
     found = NAMED.findall(text)
     if len(found) != text.count("Theorem:"):
         raise ValueError(f"not understood: {text}")
-    return tuple(pair for group in found for pair in named(group))
+    return tuple(pair for group in found for pair in parse_names(group))
 
 
 def parts(module: str, text: str) -> Iterator[Part]:
@@ -72,7 +72,7 @@ def every_part() -> list[Part]:
     return found
 
 
-def stated(proofs: Path = PROOFS) -> set[tuple[str, str]]:
+def list_theorems(proofs: Path = PROOFS) -> set[tuple[str, str]]:
     """Every theorem, lemma and corollary, with its file."""
     return {
         (f"proofs/{path.name}", name)
@@ -81,7 +81,7 @@ def stated(proofs: Path = PROOFS) -> set[tuple[str, str]]:
     }
 
 
-def named(text: str) -> tuple[tuple[str, str], ...]:
+def parse_names(text: str) -> tuple[tuple[str, str], ...]:
     """Files and names in "proofs/Cells.v cell_on, cell_off; proofs/Steps.v steps_decide"."""
     pairs = (entry.split(" ", 1) for entry in text.split("; "))
     return tuple((path, name) for path, names in pairs for name in names.split(", "))

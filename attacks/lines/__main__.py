@@ -86,7 +86,7 @@ def main() -> None:
     forgotten = argued.stale(arguments, every)
     if given.tests is not None:
         tally.noticed = []  # an argument says that no aimed test notices
-    unaimed = [module for ring in given.ring or () if not given.module for module in aims.unaimed(ring)]
+    unaimed = [module for ring in given.ring or () if not given.module for module in aims.modules_without_aim(ring)]
     show = _json if given.json else _table
     show(tally, forgotten, unaimed, time.monotonic() - start)
     sys.exit(given.tests is None and bool(tally.survivors or tally.noticed or forgotten))

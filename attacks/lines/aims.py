@@ -57,7 +57,7 @@ def modules(ring: str | None, name: str | None) -> list[str]:
     return listed
 
 
-def unaimed(ring: str) -> list[str]:
+def modules_without_aim(ring: str) -> list[str]:
     """Modules of a ring at which no tests are aimed."""
     found = [f"{ring}/{path.stem}" for path in sorted((PACKAGE / ring).glob("*.py")) if path.read_text().strip()]
     return [module for module in found if module not in AIMS]

@@ -80,16 +80,16 @@ class Source:
         assert count == 1, (gap, old)
         return start, stop, replaced
 
-    def replaced(self, node: ast.AST, *texts: str) -> Iterator[Edit]:
+    def replace_node(self, node: ast.AST, *texts: str) -> Iterator[Edit]:
         for text in texts:
             yield *self.span(node), text
 
 
-def _deleted(node: ast.AST, source: Source) -> Iterator[Edit]:
+def _delete_statement(node: ast.AST, source: Source) -> Iterator[Edit]:
     """A statement; of an ``if`` the condition is made false instead."""
     kinds = (ast.Assign, ast.AugAssign, ast.Expr, ast.Raise, ast.Return, ast.Continue, ast.Break, ast.Assert)
     if isinstance(node, (*kinds, ast.For, ast.While)):
-        yield from source.replaced(node, "pass")
+        yield from source.replace_node(node, "pass")
 
 
 def _condition(node: ast.AST, source: Source) -> Iterator[Edit]:
@@ -100,7 +100,7 @@ def _condition(node: ast.AST, source: Source) -> Iterator[Edit]:
         tests = node.ifs
     for test in tests:
         forever = () if isinstance(node, ast.While) else ("True",)
-        yield from source.replaced(test, f"not {source.of(test)}", "False", *forever)
+        yield from source.replace_node(test, f"not {source.of(test)}", "False", *forever)
 
 
 def _comparison(node: ast.AST, source: Source) -> Iterator[Edit]:
@@ -118,7 +118,7 @@ def _operand_of_a_condition(node: ast.AST, source: Source) -> Iterator[Edit]:
         word = " and " if isinstance(node.op, ast.And) else " or "
         for dropped in node.values:
             kept = [source.of(value) for value in node.values if value is not dropped]
-            yield from source.replaced(node, kept[0] if len(kept) == 1 else f"({word.join(kept)})")
+            yield from source.replace_node(node, kept[0] if len(kept) == 1 else f"({word.join(kept)})")
 
 
 def _operator(node: ast.AST, source: Source) -> Iterator[Edit]:
@@ -133,12 +133,12 @@ def _operator(node: ast.AST, source: Source) -> Iterator[Edit]:
 
 def _term_or_factor(node: ast.AST, source: Source) -> Iterator[Edit]:
     if isinstance(node, ast.BinOp) and type(node.op) in SYMBOLS:
-        yield from source.replaced(node, source.of(node.left))
+        yield from source.replace_node(node, source.of(node.left))
         if isinstance(node.op, (ast.Add, ast.Mult, ast.BitAnd, ast.BitOr)):
-            yield from source.replaced(node, source.of(node.right))
+            yield from source.replace_node(node, source.of(node.right))
 
 
-def _swapped(node: ast.AST, source: Source) -> Iterator[Edit]:
+def _swap_operands(node: ast.AST, source: Source) -> Iterator[Edit]:
     if isinstance(node, ast.Call):
         function = node.func
         name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
@@ -146,42 +146,42 @@ def _swapped(node: ast.AST, source: Source) -> Iterator[Edit]:
             stop = source.span(function)[1]
             yield stop - len(name), stop, SWAPS[name]
         if name in UNWRAPPED:
-            yield from source.replaced(node, source.of(node.args[0]))
+            yield from source.replace_node(node, source.of(node.args[0]))
     if isinstance(node, ast.Constant) and node.value in ("left", "right"):
-        yield from source.replaced(node, repr(SWAPS[node.value]))
+        yield from source.replace_node(node, repr(SWAPS[node.value]))
 
 
 def _infinity(node: ast.AST, source: Source) -> Iterator[Edit]:
     if isinstance(node, ast.Attribute) and node.attr == "inf":
-        yield from source.replaced(node, "0.0", "-np.inf")
+        yield from source.replace_node(node, "0.0", "-np.inf")
 
 
 def _number(node: ast.AST, source: Source) -> Iterator[Edit]:
     value = node.value if isinstance(node, ast.Constant) else None
     if isinstance(value, bool):
-        yield from source.replaced(node, str(not value))
+        yield from source.replace_node(node, str(not value))
     elif isinstance(value, float):
-        yield from source.replaced(node, *(("1.0",) if value == 0 else (repr(value * 2), repr(value / 2))))
+        yield from source.replace_node(node, *(("1.0",) if value == 0 else (repr(value * 2), repr(value / 2))))
     elif isinstance(value, int):
         power = value >= 4 and value & (value - 1) == 0
         others = (value * 2, value // 2) if power else (value + 1, value - 1) if value else (1,)
-        yield from source.replaced(node, *map(str, others))
+        yield from source.replace_node(node, *map(str, others))
 
 
 def _sign(node: ast.AST, source: Source) -> Iterator[Edit]:
     if isinstance(node, ast.UnaryOp):
-        yield from source.replaced(node, source.of(node.operand))
+        yield from source.replace_node(node, source.of(node.operand))
 
 
 #: What is done to a node of the syntax tree, by name.
 TABLE: dict[str, Callable[[ast.AST, Source], Iterator[Edit]]] = {
-    "statement deleted": _deleted,
+    "statement deleted": _delete_statement,
     "condition negated or constant": _condition,
     "comparison replaced by its neighbour": _comparison,
     "operand of and, or dropped": _operand_of_a_condition,
     "operator replaced by its opposite": _operator,
     "term, factor or set dropped": _term_or_factor,
-    "function replaced by its opposite, or left out": _swapped,
+    "function replaced by its opposite, or left out": _swap_operands,
     "infinity replaced": _infinity,
     "constant shifted, doubled or halved": _number,
     "minus, not or complement dropped": _sign,

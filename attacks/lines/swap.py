@@ -14,7 +14,7 @@ Key = tuple[str, int]  # the name of a function and its first line
 OPTIMIZED = 1  # the flag of functions; bodies of modules and classes do not have it
 
 
-def changed(before: str, after: str) -> tuple[Key, CodeType] | None:
+def find_changed(before: str, after: str) -> tuple[Key, CodeType] | None:
     """The one function that differs, and its new code; None if anything else does."""
     found = list(_changes(*(compile(text, "module", "exec") for text in (before, after))))
     return found[0] if len(found) == 1 else None
@@ -36,7 +36,7 @@ def put(code: CodeType, old: list[FunctionType]) -> None:
 
 def _changes(old: CodeType, new: CodeType) -> Iterator[tuple[Key, CodeType] | None]:
     """Functions that differ, and None where what runs at import does."""
-    inner_old, inner_new = _nested(old), _nested(new)
+    inner_old, inner_new = _nested_code(old), _nested_code(new)
     if _body(old) != _body(new) or len(inner_old) != len(inner_new):
         yield None
         return
@@ -48,7 +48,7 @@ def _changes(old: CodeType, new: CodeType) -> Iterator[tuple[Key, CodeType] | No
             yield ((a.co_qualname, a.co_firstlineno), b) if fits else None
 
 
-def _nested(code: CodeType) -> list[CodeType]:
+def _nested_code(code: CodeType) -> list[CodeType]:
     return [constant for constant in code.co_consts if isinstance(constant, CodeType)]
 
 
@@ -61,4 +61,4 @@ def _body(code: CodeType) -> tuple[object, ...]:
 
 
 def _all(code: CodeType) -> tuple[object, ...]:
-    return (*_body(code), *map(_all, _nested(code)))
+    return (*_body(code), *map(_all, _nested_code(code)))

@@ -140,7 +140,7 @@ class Worker:
         for index, mutant in self.mutants.items():
             if time.monotonic() >= self.end:
                 break
-            function = swap.changed(self.before, mutant.source)
+            function = swap.find_changed(self.before, mutant.source)
             if function is None or function[0] not in there:
                 left.append(index)
                 continue
@@ -150,13 +150,13 @@ class Worker:
 
     def _swap(self, session: Session, mutant: Mutant, code: CodeType, old: list[FunctionType]) -> None:
         swap.put(code, old)
-        self._finish(session.run(self._order(mutant, session.names), self._allowed()))
+        self._finish(session.run(self._order(mutant, session.names), self._allowed_seconds()))
 
     def _import(self, mutant: Mutant) -> None:
         """Run the tests on a mutant that is imported, as the checker is."""
         self._write(mutant.source)
         whole = replace(mutant, statement=range(0))  # whoever imports the module runs it
-        session = Session(lambda own: self._finish(own.run(self._order(whole, own.names), self._allowed())))
+        session = Session(lambda own: self._finish(own.run(self._order(whole, own.names), self._allowed_seconds())))
         allow_seconds(COLLECTED)
         code = session.start(self.folder, self.tests)
         if not session.failed:
@@ -170,7 +170,7 @@ class Worker:
         first = [name for name in self.killers.get(mutant.where, ()) if name in reach]
         return first + [name for name in reach if name not in first]
 
-    def _allowed(self) -> dict[str, float]:
+    def _allowed_seconds(self) -> dict[str, float]:
         return {name: 2 + 5 * what.cpu for name, what in self.measured.items()}
 
     def _attack(self, index: int, attack: Callable[[], None]) -> None:

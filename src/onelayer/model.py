@@ -19,7 +19,7 @@ from onelayer.equality import EqualByContent
 from onelayer.errors import OptionError
 from onelayer.export import bundle
 from onelayer.gadgets.gadget import Words
-from onelayer.gadgets.names import Described, described, unit_names
+from onelayer.gadgets.names import Described, describe_units, unit_names
 from onelayer.gadgets.stacks import Covered, Parts
 from onelayer.interfaces import Answers, Examples, Function, NextToken
 from onelayer.interfaces.answers import Outside
@@ -111,7 +111,7 @@ class Model(Abilities, EqualByContent):
 
     def answers(self, outputs: Any, sequences: Sequences) -> Any:
         """Answers from what an exported model computed for sequences that `ask` read, as `predict` gives them."""
-        return self.form.decode(self.evaluator.checked(outputs, sequences), sequences.lengths)
+        return self.form.decode(self.evaluator.check_outputs(outputs, sequences), sequences.lengths)
 
     @cached_property
     def evaluator(self) -> Evaluator:
@@ -128,7 +128,7 @@ class Model(Abilities, EqualByContent):
 
     def described(self) -> list[Described]:
         """Every value of the forward pass in order: which gadget makes it, and what its channels mean."""
-        return described(self.transformer, self.parts)
+        return describe_units(self.transformer, self.parts)
 
     def trace(self, X: Any, lengths: Any = None, queries: Any = None) -> Trace:
         """Run a small batch, or the prompt of a learner, and keep every intermediate value."""

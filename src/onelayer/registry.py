@@ -31,7 +31,7 @@ class Registry(dict[str, type[T]]):
         return cls
 
     @contextmanager
-    def holding(self, cls: type[T]) -> Iterator[None]:
+    def hold(self, cls: type[T]) -> Iterator[None]:
         """With this class registered, if it was not, for as long as the block runs."""
         new = cls.name not in self
         self.register(cls)

@@ -133,7 +133,7 @@ class OneLayerMemorizer(BaseEstimator):  # type: ignore[misc]  # scikit-learn ha
                 raise OptionError("memorize", f"{name} among {known}", f"{name}={asked!r}", "Choose one of them.")
         if y is None:
             raise ValueError("OneLayerMemorizer requires y to be passed, but the target y is None.")
-        given = self._read(X, lengths, reset=True)
+        given = self._read_sequences(X, lengths, reset=True)
         sequences = given.sequences
         check_consistent_length(sequences.tokens, y)
         scope = self.scope or _scope_of(y, given)
@@ -190,7 +190,7 @@ class OneLayerMemorizer(BaseEstimator):  # type: ignore[misc]  # scikit-learn ha
 
     def _predict(self, X: Any, lengths: Any) -> tuple[_Given, Array]:
         check_is_fitted(self)
-        given = self._read(X, lengths, reset=False)
+        given = self._read_sequences(X, lengths, reset=False)
         if self._had_lengths and lengths is None and not given.is_list:
             raise refuse(
                 "`lengths` for arrays, since the estimator was fitted with them",
@@ -201,7 +201,7 @@ class OneLayerMemorizer(BaseEstimator):  # type: ignore[misc]  # scikit-learn ha
         kind = self.classes_.dtype if self.task == "classification" else np.float64
         return given, values.astype(kind)
 
-    def _read(self, X: Any, lengths: Any, *, reset: bool) -> _Given:
+    def _read_sequences(self, X: Any, lengths: Any, *, reset: bool) -> _Given:
         if isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 1:
             X = list(X)
         is_list = isinstance(X, list | tuple) and len(X) > 0 and np.ndim(X[0]) == 2

@@ -61,7 +61,7 @@ def check_construction(cls: Kind) -> tuple[str, ...]:
     """
     broken: dict[str, str] = {}
     kept: list[str] = []
-    with _registered(cls):
+    with _register(cls):
         for promise, tried in _promises(cls):
             try:
                 why = tried()
@@ -80,13 +80,13 @@ def check_construction(cls: Kind) -> tuple[str, ...]:
     return tuple(kept)
 
 
-def _registered(cls: Kind) -> AbstractContextManager[None]:
+def _register(cls: Kind) -> AbstractContextManager[None]:
     if issubclass(cls, ContextMapping):
-        return MAPPINGS.holding(cls)
+        return MAPPINGS.hold(cls)
     if issubclass(cls, ReadoutMethod):
-        return READOUTS.holding(cls)
+        return READOUTS.hold(cls)
     if issubclass(cls, Construction):
-        return CONSTRUCTIONS.holding(cls)
+        return CONSTRUCTIONS.hold(cls)
     raise TypeError(f"{cls!r} is neither a mapping, nor a readout, nor a construction of functions")
 
 
@@ -109,25 +109,25 @@ def _promises(cls: Kind) -> Iterator[tuple[str, Callable[[], str]]]:
         takes_reals = issubclass(cls, ReadoutMethod) and not cls.only_classes
         return _recalls(model[0], X, Y) or (_recalls(make(X, reals), X, reals) if takes_reals else "")
 
-    def made() -> Model:
+    def make_model() -> Model:
         if not model:
             raise _NoModelError
         return model[0]
 
     if issubclass(cls, ContextMapping) and cls.only_refuses:
-        yield "hypotheses", lambda: _refused({"every data": lambda: make(X, Y)})
+        yield "hypotheses", lambda: _check_refusals({"every data": lambda: make(X, Y)})
         return
     yield "recall", recall
-    yield "permutation", lambda: _permuted(make, made(), X, Y)
+    yield "permutation", lambda: _check_permuted(make, make_model(), X, Y)
     yield "translation", lambda: _recalls(make(X + 64.0, Y), X + 64.0, Y)
     yield (
         "rescaling",
         lambda: _recalls(make(X * 2.0**20, Y), X * 2.0**20, Y) or _recalls(make(X / 64, Y), X / 64, Y),
     )
     yield "hypotheses", lambda: _hypotheses(make, cls, X, Y)
-    yield "search", lambda: _searched(made(), X)
-    yield from _of_any_model(made, X)
-    yield "verified", lambda: _verified(make(X, Y, certify=True))
+    yield "search", lambda: _check_search(make_model(), X)
+    yield from _of_any_model(make_model, X)
+    yield "verified", lambda: _check_verified(make(X, Y, certify=True))
 
 
 def _of_a_function(cls: type[Construction]) -> Iterator[tuple[str, Callable[[], str]]]:
@@ -138,20 +138,20 @@ def _of_a_function(cls: type[Construction]) -> Iterator[tuple[str, Callable[[], 
 
     models: dict[tuple[float, float], Model] = {}
 
-    def made(box: tuple[float, float] = BOXES[0]) -> Model:
+    def make_model(box: tuple[float, float] = BOXES[0]) -> Model:
         if box not in models:
             models[box] = make(*box)
         return models[box]
 
     def within(box: tuple[float, float]) -> str:
-        model = made(box)
+        model = make_model(box)
         X = _inside(model)
         worst = float(model.errors(X).max())
         return "" if worst <= TOLERANCE * (box[1] - box[0]) else f"it is off by {worst:.3g} on [{box[0]}, {box[1]}]"
 
-    def permuted() -> str:
-        X = _inside(made())
-        off = np.abs(made().predict(X)[:, ::-1] - made().predict(X[:, ::-1])).max()
+    def check_permuted() -> str:
+        X = _inside(make_model())
+        off = np.abs(make_model().predict(X)[:, ::-1] - make_model().predict(X[:, ::-1])).max()
         return "" if off <= 1e-5 else f"tokens in another order get other answers, by {off:.3g}"
 
     def hypotheses() -> str:
@@ -163,17 +163,17 @@ def _of_a_function(cls: type[Construction]) -> Iterator[tuple[str, Callable[[], 
 
     for promise, box in zip(("recall", "translation", "rescaling"), BOXES, strict=True):
         yield promise, lambda box=box: within(box)  # type: ignore[misc]
-    yield "permutation", permuted
+    yield "permutation", check_permuted
     yield "hypotheses", hypotheses
-    yield "search", lambda: _searched(made(), _inside(made()), exact=False)
-    yield from _of_any_model(made, _inside)
-    yield "verified", lambda: _verified(made())
+    yield "search", lambda: _check_search(make_model(), _inside(make_model()), exact=False)
+    yield from _of_any_model(make_model, _inside)
+    yield "verified", lambda: _check_verified(make_model())
 
 
-def _of_any_model(made: Callable[[], Model], asked: Any) -> Iterator[tuple[str, Callable[[], str]]]:
-    yield "recognition", lambda: _recognised(made())
-    yield "names", lambda: _named(made(), asked(made()) if callable(asked) else asked)
-    yield "ledger", lambda: _ledger(made().ledger)
+def _of_any_model(make_model: Callable[[], Model], asked: Any) -> Iterator[tuple[str, Callable[[], str]]]:
+    yield "recognition", lambda: _check_recognition(make_model())
+    yield "names", lambda: _check_names(make_model(), asked(make_model()) if callable(asked) else asked)
+    yield "ledger", lambda: _ledger(make_model().ledger)
 
 
 def _data() -> tuple[Array, Array]:
@@ -199,7 +199,7 @@ def _recalls(model: Model, X: Array, Y: Array) -> str:
     return f"{wrong} of {Y.size} answers come back wrong" if wrong else ""
 
 
-def _permuted(make: Make, model: Model, X: Array, Y: Array) -> str:
+def _check_permuted(make: Make, model: Model, X: Array, Y: Array) -> str:
     rng = np.random.default_rng(1)
     tokens, sequences = rng.permutation(X.shape[1]), rng.permutation(len(X))
     if (model.predict(X[:, tokens]) != Y[:, tokens]).any():
@@ -217,10 +217,10 @@ def _hypotheses(make: Make, cls: Kind, X: Array, Y: Array) -> str:
         asked["a default"] = lambda: make(X, Y, default=0)
     if issubclass(cls, ReadoutMethod) and cls.only_classes:
         asked["answers that are no classes"] = lambda: make(X, Y + 0.5)
-    return _refused(asked)
+    return _check_refusals(asked)
 
 
-def _refused(asked: dict[str, Callable[[], Model]]) -> str:
+def _check_refusals(asked: dict[str, Callable[[], Model]]) -> str:
     """What is not refused as it should be."""
     for what, ask in asked.items():
         try:
@@ -233,7 +233,7 @@ def _refused(asked: dict[str, Callable[[], Model]]) -> str:
     return ""
 
 
-def _searched(model: Model, X: Array, exact: bool = True) -> str:
+def _check_search(model: Model, X: Array, exact: bool = True) -> str:
     """Gadget by gadget, and all together; ``exact`` to the bit."""
     sequences = model.read(X)
     wanted = model.outputs(sequences, "dense")
@@ -256,7 +256,7 @@ def _searched(model: Model, X: Array, exact: bool = True) -> str:
     return ""
 
 
-def _recognised(model: Model) -> str:
+def _check_recognition(model: Model) -> str:
     if (found := covered_by(model.parts)) != model.gadgets:
         return f"register the gadget: {model.gadgets} was built, {found} is recognised"
     if (blind := covered_by(read_parts(model.transformer))) != model.gadgets:
@@ -268,7 +268,7 @@ def _recognised(model: Model) -> str:
     return ""
 
 
-def _named(model: Model, X: Array) -> str:
+def _check_names(model: Model, X: Array) -> str:
     trace = model.trace(X)
     for value in trace.values:
         names = trace.names(value)
@@ -293,7 +293,7 @@ def _ledger(ledger: Ledger) -> str:
     return "" if len(names) == len(set(names)) else "two constants have one name"
 
 
-def _verified(model: Model) -> str:
+def _check_verified(model: Model) -> str:
     if model.certificate is None:
         return "nothing was proved"
     report = model.verify()

@@ -158,7 +158,7 @@ def check(
     except OSError as error:
         return Report("UNFIT", (), getattr(error, "gate", "probe"), str(error))
     except Exception as error:  # a traceback would exit with 1, the code of NOT VERIFIED
-        return Report("UNFIT", (), "unforeseen", said(error))
+        return Report("UNFIT", (), "unforeseen", say_error(error))
     gate, why = missing(listed, required, same)
     outcomes = {
         verdict.outcome for verdict in (*(judged.verdict for judged in listed), same) if verdict is not None
@@ -235,14 +235,14 @@ def parse(folder: str | os.PathLike[str] | Mapping[str, bytes]) -> Parsed:
     except (Malformed, Beyond, MemoryError):
         raise
     except Exception as error:
-        raise Malformed("unforeseen", said(error)) from error
+        raise Malformed("unforeseen", say_error(error)) from error
 
 
 def read_claims(certificate: dict[str, Any]) -> list[Claim]:
     return [Claim.read(entry, f"claims[{i}]") for i, entry in enumerate(certificate["claims"])]
 
 
-def said(error: BaseException) -> str:
+def say_error(error: BaseException) -> str:
     return f"{type(error).__name__}: {shown(str(error), 200)}"
 
 

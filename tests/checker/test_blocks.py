@@ -81,7 +81,7 @@ def test_a_block_is_as_far_from_its_line_as_is_said(line: int, seed: int) -> Non
     signs, biases, weights, bias = units(rng, VALUES[line], offset, 12)
     group = Group(Number(0, offset, error), np.arange(len(signs)), signs, biases, np.zeros(len(signs)))
     with np.errstate(all="ignore"):
-        found = blocks.following(meaning(), [group], weights, bias, line)
+        found = blocks.follow_line(meaning(), [group], weights, bias, line)
     s = np.linspace(-1, 1.5, 20_001)
     worst = 0.0
     for moved in (-error, -error / 3, 0.0, error):
@@ -105,7 +105,7 @@ def test_slopes_are_those_of_the_pieces_where_the_number_may_be() -> None:
 
 def test_columns_belong_together_if_they_are_equal_up_to_the_sign() -> None:
     W = np.array([[0.0, 1, -1, 2, 0, 1], [3, 0, -0.0, 0, -3, 1]])
-    found = [(units.tolist(), signs.tolist()) for units, signs in blocks.grouped(W)]
+    found = [(units.tolist(), signs.tolist()) for units, signs in blocks.group_columns(W)]
     assert found == [([0, 4], [1, -1]), ([1, 2], [1, -1]), ([3], [1]), ([5], [1])]
 
 
@@ -124,7 +124,7 @@ def test_a_line_that_needs_two_numbers_of_a_layer_is_not_followed() -> None:
     }
     m = Meaning(read_formula(entry | {"stages": []}, "target"))
     with pytest.raises(Undefined, match="not a sum of functions of single numbers"):
-        blocks.following(m, blocks.plain([Number(0, 0.0, 0.0), Number(1, 0.0, 0.0)]), np.ones(2), 0.0, 2)
+        blocks.follow_line(m, blocks.plain([Number(0, 0.0, 0.0), Number(1, 0.0, 0.0)]), np.ones(2), 0.0, 2)
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ MUTANTS = [
     (
         "rounding",
         "affine maps round nothing",
-        "linear(x.known, W, known, A).r + flushed(largest, W.shape[-2], A)",
+        "linear(x.known, W, known, A).r + flushing_cost(largest, W.shape[-2], A)",
         "x.error @ np.abs(W)",
     ),
     (

@@ -14,7 +14,7 @@ from onelayer_checker.search import stack
 from onelayer_checker.search.stack import Searched, accelerate
 
 
-class Found:
+class StubPlan:
     """A plan that finds what it is told to find, and remembers the rows that it was asked for."""
 
     def __init__(self, ball: Ball | None = None, widest: int = 64) -> None:
@@ -25,7 +25,7 @@ class Found:
         return self.ball or x, np.zeros(len(x.m), bool)
 
 
-def searched(plan: Found, work: int = 2) -> Searched:
+def searched(plan: StubPlan, work: int = 2) -> Searched:
     return Searched((Layer(np.broadcast_to(0.0, (1, work)), np.zeros(work)),), plans={"real": plan})
 
 
@@ -36,7 +36,7 @@ def searched(plan: Found, work: int = 2) -> Searched:
 def test_all_samples_are_compared_or_as_many_as_there_is_time_for(monkeypatch, work, rows, most) -> None:
     """Some of them evenly spread, with both ends, and as many at random."""
     monkeypatch.setattr(stack, "run_stack", lambda _layers, x, _A: x)
-    plan = Found()
+    plan = StubPlan()
     assert searched(plan, work).disagrees(exact(np.arange(rows, dtype=float)[:, None]), REAL).tolist() == []
     if most is None:
         assert plan.asked == list(range(rows))
@@ -71,12 +71,17 @@ def test_balls_that_do_not_meet_contradict_each_other(monkeypatch, found, dense,
     y.m[1, 1], y.r[1, 1] = found
     m[1, 1], r[1, 1] = dense
     monkeypatch.setattr(stack, "run_stack", lambda *_: Ball(m, r))
-    rows = searched(Found(y)).disagrees(exact(np.zeros((2, 1))), REAL).tolist()
+    rows = searched(StubPlan(y)).disagrees(exact(np.zeros((2, 1))), REAL).tolist()
     assert rows == ([1] if contradicts else [])
 
 
 def test_the_widest_plan_counts() -> None:
-    plans = {"real": Found(widest=80), "float32": Found(widest=100), "float64": Found(widest=90), "other": None}
+    plans = {
+        "real": StubPlan(widest=80),
+        "float32": StubPlan(widest=100),
+        "float64": StubPlan(widest=90),
+        "other": None,
+    }
     assert Searched((), plans=plans).widest == 100
     assert Searched((), plans={"other": None}).widest == 64
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from attacks.bundle import Bundle, read
-from attacks.forged_formulas import HEAD, X, about, endless_formulas, false_formulas, made, of_formula, one
+from attacks.forged_formulas import HEAD, X, about, endless_formulas, false_formulas, make_bundle, of_formula, one
 from onelayer import approximate
 from onelayer_checker import check
 from onelayer_checker.functions import jets
@@ -69,7 +69,10 @@ def test_claims_without_end_are_ended(example) -> None:
 )
 def test_the_same_networks_with_true_claims_are_proved(bound, lines, stages, head) -> None:
     layers = [([[1]], [0]), ([[1]], [0])]
-    assert check(made("float64", layers, about("real", bound, lines, stages), **head).files()).result == "VERIFIED"
+    assert (
+        check(make_bundle("float64", layers, about("real", bound, lines, stages), **head).files()).result
+        == "VERIFIED"
+    )
 
 
 def meaning(lines: list[list[object]], box: tuple[float, float] = (0.25, 2.0)) -> Meaning:

@@ -262,11 +262,11 @@ def test_each_operation_has_its_polynomial() -> None:
 def test_lines_that_are_multiples_of_each_other_up_to_a_constant() -> None:
     two, three = (["const", float(c).hex()] for c in (2, 3))
     m = meaning(["x", 0], two, three, ["mul", 0, 1], ["add", 3, 2], ["x", 1], ["add", 0, 5], ["add", 4, 5])
-    assert m.related(4, 0) == (2, 3)
-    assert m.related(0, 4) == (Fraction(1, 2), Fraction(-3, 2))
-    assert m.related(4, 4) == (1, 0)
+    assert m.find_relation(4, 0) == (2, 3)
+    assert m.find_relation(0, 4) == (Fraction(1, 2), Fraction(-3, 2))
+    assert m.find_relation(4, 4) == (1, 0)
     for k, other in ((0, 5), (6, 0), (7, 6), (6, 7), (1, 2), (0, 2), (2, 0)):
-        assert m.related(k, other) is None, (k, other)
+        assert m.find_relation(k, other) is None, (k, other)
     assert m.without_constant(4) == ({((0, 1),): 2}, 3)
     assert m.without_constant(0) == ({((0, 1),): 1}, 0)
 

@@ -37,7 +37,7 @@ def test_in_an_order_the_values_are_the_same(text: str) -> None:
     read, rng = as_checked(program), np.random.default_rng(0)
     changed = 0
     for falling in permutations(range(3)):
-        decided = read.ordered(falling)
+        decided = read.simplify_ordered(falling)
         X = np.empty((200, 3, 1))
         X[:, list(falling), 0] = -np.sort(-rng.random((200, 3)), axis=1)
         X[:20, falling[0]] = X[:20, falling[1]]  # equal ones belong to both orders
@@ -50,7 +50,7 @@ def test_what_was_decided_has_no_kink_left() -> None:
     """On a box across x1 = x2 the larger of both has the slopes of one of them."""
     read = as_checked(read_expression("max(x1, x2)", 2, 1)[1])
     low, high = np.zeros((1, 2)), np.ones((1, 2))
-    both, first = (p.enclose(low, high, True) for p in (read, read.ordered((0, 1))))
+    both, first = (p.enclose(low, high, True) for p in (read, read.simplify_ordered((0, 1))))
     assert both.slope_low[0, 0].tolist() == [0, 0]
     assert first.slope_low[0, 0].tolist() == first.slope_high[0, 0].tolist() == [1, 0]
     assert bounds(read, low, high)[1] == 1

@@ -15,8 +15,8 @@ from onelayer import DataError, memorize
 from onelayer.measure.recall import recall_answers
 from onelayer.problems import sequences as reading
 from onelayer.problems.answers import read_answers
-from onelayer.problems.files.table import typed
-from onelayer.problems.names import numbered
+from onelayer.problems.files.table import typed_array
+from onelayer.problems.names import number_values
 from onelayer.problems.scopes import answer_places, at_answers, in_places
 from onelayer.problems.sequences import read_sequences
 
@@ -156,7 +156,7 @@ def test_a_long_word_does_not_widen_the_others() -> None:
     tracemalloc.start()
     sequences = read_sequences(X)
     answers = read_answers(Y, sequences)
-    table = typed(flat, "tokens", str)
+    table = typed_array(flat, "tokens", str)
     again = read_sequences(table.reshape(N, 2))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -167,7 +167,7 @@ def test_a_long_word_does_not_widen_the_others() -> None:
 
 
 def test_names_are_numbered_in_their_order() -> None:
-    names, codes = numbered(["b", "a", "c", "a"])
+    names, codes = number_values(["b", "a", "c", "a"])
     assert names == ("a", "b", "c")
     assert codes.tolist() == [1, 0, 2, 0]
 

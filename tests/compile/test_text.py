@@ -357,7 +357,7 @@ def test_hashes_that_collide_are_drawn_again(monkeypatch) -> None:
             return np.zeros(size, dtype)
 
     plain = np.random.default_rng
-    stream = data_windows.padded(np.frombuffer(b"abcab", np.uint8).astype(np.int64), 2, 256)
+    stream = data_windows.pad_start(np.frombuffer(b"abcab", np.uint8).astype(np.int64), 2, 256)
     wanted = data_windows.same_windows(stream, 2)
     monkeypatch.setattr(np.random, "default_rng", lambda seed: plain(seed) if seed else Constant())
     for a, b in zip(data_windows.same_windows(stream, 2), wanted, strict=True):

@@ -38,7 +38,7 @@ def test_layers_compute_the_hashes(seed, n, sink, places) -> None:
     top = hashed.raw_values(n, 2.0**-24, sink, places)
     hashes = hashed.draw_hashes(n, np.full(6, top), FLOAT32, rng, places=places, sink=sink, stays=True, wide=False)
     raw = rng.integers(0, top + 1, (n, 6)).astype(np.float32)
-    z = hashes.shifted(raw)
+    z = hashes.shift(raw)
     marked = np.column_stack([z, np.arange(n) == 0]).astype(np.float32) if sink else z
     found, codes = apply_stack(hashes.gadget.layers(), marked), hashes.codes(z)
     np.testing.assert_array_equal(hashes.gadget.search(marked), found)

@@ -45,7 +45,7 @@ def test_layers_compute_the_codes(seed, kind, ragged) -> None:
     z = apply_stack(ranks.layers(), embedded)
     np.testing.assert_array_equal(ranks.search(embedded), z)
     valid = np.ones((900, 4), bool) if not ragged else sequences.valid()
-    np.testing.assert_array_equal(z[valid][:, :6], hashes.shifted(line.values)[valid])
+    np.testing.assert_array_equal(z[valid][:, :6], hashes.shift(line.values)[valid])
 
 
 def test_few_values_and_several_components_have_no_line(rng) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.rates import ALLOWED, LEVELS, SMOOTH, THEORY, fitted, point
+from benchmarks.rates import ALLOWED, LEVELS, SMOOTH, THEORY, fit_rate, point
 from onelayer.functions.positional import Lattice, at_vertices, interpolate
 
 SMALL = {1: (8, 16, 32, 64), 2: (6, 9, 13, 19), 3: (4, 5, 7)}
@@ -14,7 +14,7 @@ SMALL = {1: (8, 16, 32, 64), 2: (6, 9, 13, 19), 3: (4, 5, 7)}
 def deviations(target: str, n: int, construction: str, levels: tuple[int, ...], samples: int) -> list[float]:
     points = [point(target, n, construction, D, samples) for D in levels]
     assert all(p.measured <= p.proved for p in points)
-    row = fitted(target, n, construction, points)
+    row = fit_rate(target, n, construction, points)
     return [row["deviation %"] / 100, row["deviation of the proved %"] / 100]
 
 

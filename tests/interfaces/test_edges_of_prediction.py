@@ -15,7 +15,7 @@ from onelayer import DataError, OnelayerError, approximate, load, save
 from onelayer.measure.recall import recall
 from onelayer.network import Attention, Transformer
 from onelayer.network.blocks import evaluate
-from onelayer.network.range import safe_sizes, watched
+from onelayer.network.range import safe_sizes, watch_range
 
 memorize = partial(onelayer.memorize, certify=False)
 
@@ -82,7 +82,7 @@ def test_up_to_the_safe_size_nothing_overflows(name) -> None:
     rng = np.random.default_rng(1)
     signs = rng.choice([-1.0, 0.0, 1e-3, 1.0], (300, 3, 2))
     asked = (signs * sizes).astype(model.transformer.dtype)
-    outputs, finite = watched(model.transformer, asked)
+    outputs, finite = watch_range(model.transformer, asked)
     assert finite.all()
     np.testing.assert_array_equal(evaluate(model.transformer, asked), outputs)
     for path in ("dense", "auto"):
@@ -94,9 +94,9 @@ def test_sums_over_many_keys_are_counted() -> None:
     none, one = np.zeros((1, 1, 1), np.float32), np.ones((1, 1, 1), np.float32)
     model = Transformer(Attention(none, none, one, np.full((1, 1, 1), 2.0**-40, np.float32)))
     asked = np.full((1, 1000, 1), 1e37, np.float32)
-    assert not watched(model, asked)[1].any()
+    assert not watch_range(model, asked)[1].any()
     assert safe_sizes(model)[0] < 1e37
-    assert watched(model, np.full_like(asked, safe_sizes(model)[0]))[1].all()
+    assert watch_range(model, np.full_like(asked, safe_sizes(model)[0]))[1].all()
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -105,7 +105,7 @@ def test_the_safe_size_is_not_far_below_what_overflows(name) -> None:
     model = MODELS[name]
     with np.errstate(over="ignore"):
         asked = (2.0**60 * safe_sizes(model.transformer) * np.ones((1, 3, 2))).clip(max=1.7e308)
-    assert not watched(model.transformer, asked)[1].all()
+    assert not watch_range(model.transformer, asked)[1].all()
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -129,7 +129,7 @@ def test_any_finite_input_is_answered_or_refused_without_a_warning(name, numbers
         np.testing.assert_array_equal(*said)
     # Whatever was answered, no value of the forward pass was anything but a number.
     if name not in WITH_DEFAULT:
-        assert watched(model.transformer, asked)[1].all()
+        assert watch_range(model.transformer, asked)[1].all()
 
 
 def test_an_infinity_on_the_way_is_refused_although_the_outputs_are_finite() -> None:

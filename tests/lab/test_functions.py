@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from onelayer.interfaces.plan import Plan, counted
-from onelayer.lab.functions import fitted
+from onelayer.interfaces.plan import Plan, count_with_commas
+from onelayer.lab.functions import fit_transformer
 from onelayer.lab.statistics import Factor, Interval
 from onelayer.problems.targets import resolve
 
 
 def test_more_steps_leave_a_smaller_error() -> None:
     target = resolve("mean", n=2, d=1)
-    few, many = (fitted(target, 400, 1, steps, 0) for steps in (5, 300))
+    few, many = (fit_transformer(target, 400, 1, steps, 0) for steps in (5, 300))
     assert many.error < few.error / 2
     assert few.width == many.width
     assert many.parameters <= 400
-    assert fitted(target, 400, 1, 5, 0) == few
+    assert fit_transformer(target, 400, 1, 5, 0) == few
 
 
 @pytest.mark.parametrize(
@@ -48,4 +48,4 @@ def test_plans_are_told_in_units() -> None:
     assert plan(3 * 2.0**30, 12.3).memory == "3 GiB"
     assert plan(1.0, 0.02).duration == "< 0.1 s"
     assert "10^21 parameters" in str(plan(1.0, 12.3))
-    assert counted(1234567) == "1,234,567"
+    assert count_with_commas(1234567) == "1,234,567"

@@ -23,7 +23,7 @@ from onelayer.lab.trained import (
     fill,
     predict,
     train,
-    tuned,
+    train_tuned,
 )
 
 memorize = partial(onelayer.memorize, certify=False)
@@ -88,7 +88,7 @@ def test_the_gradient_is_the_one_derived_by_hand() -> None:
 
 def test_a_layer_norm_leaves_more_of_a_number_than_its_sign() -> None:
     net = Net(Shape(4, hidden=8, norm=True), Task(np.ones((1, 2, 1)), np.ones((1, 2, 1)), "reals"))
-    seen = [net._normed(net.embed(torch.full((1, 1, 1), x)), "0.attention") for x in (0.2, 0.9)]
+    seen = [net._normalise(net.embed(torch.full((1, 1, 1), x)), "0.attention") for x in (0.2, 0.9)]
     assert (seen[0] - seen[1]).abs().max() > 0.01
 
 
@@ -168,17 +168,17 @@ def test_padding_is_not_seen() -> None:
 
 def test_the_same_seed_gives_the_same_weights_and_the_budget_is_kept() -> None:
     task = facts()
-    runs = [tuned(Shape(8, hidden=16), task, Budget(steps=60, batch=5), seed=4) for _ in range(2)]
+    runs = [train_tuned(Shape(8, hidden=16), task, Budget(steps=60, batch=5), seed=4) for _ in range(2)]
     assert runs[0].steps <= 60
     assert runs[0].rate == runs[1].rate
     for a, b in zip(runs[0].net.parameters(), runs[1].net.parameters(), strict=True):
         assert torch.equal(a, b)
-    other = tuned(Shape(8, hidden=16), task, Budget(steps=60, batch=5), seed=5)
+    other = train_tuned(Shape(8, hidden=16), task, Budget(steps=60, batch=5), seed=5)
     assert not torch.equal(runs[0].net.tensors["head"], other.net.tensors["head"])
 
 
 def test_small_data_is_learned_and_the_run_ends_there() -> None:
-    run = tuned(Shape(16, hidden=64), facts(6), Budget(steps=1000))
+    run = train_tuned(Shape(16, hidden=64), facts(6), Budget(steps=1000))
     assert run.exact
     assert run.steps < 1000
     assert predict(run.net, facts(6).tokens).argmax(-1).tolist() == facts(6).answers.tolist()
@@ -203,7 +203,7 @@ def test_training_goes_on_from_constructed_weights() -> None:
     assert at_once.exact
     assert at_once.steps == 0
     changed = replace(numbers, answers=(task.answers + 1) % 4)
-    assert tuned(Shape(1), changed, Budget(steps=20), net=net).steps == 20
+    assert train_tuned(Shape(1), changed, Budget(steps=20), net=net).steps == 20
     assert contexts(net, numbers.tokens).shape == (12, 3, model.transformer.attention.W_Q.shape[1])
 
 

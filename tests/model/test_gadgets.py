@@ -14,7 +14,7 @@ from onelayer import load
 from onelayer.cli.app import app
 from onelayer.errors import FileError, OptionError
 from onelayer.export import bundle
-from onelayer.gadgets.names import described
+from onelayer.gadgets.names import describe_units
 from onelayer.gadgets.stacks import STACKS, covered_by, read_parts
 from onelayer.gadgets.windows import find_windows
 from onelayer.network import Embedding
@@ -131,5 +131,5 @@ def test_inspect_names_units(tmp_path: Path) -> None:
 def test_channels_without_names_are_numbered() -> None:
     model = made("words").model
     bare = replace(model.transformer, channels=())
-    lines = described(bare, model.parts)
+    lines = describe_units(bare, model.parts)
     assert "channel 0" in next(line for line in lines if line.value == "context").units

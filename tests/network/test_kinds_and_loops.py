@@ -129,8 +129,8 @@ def test_padding_changes_nothing_and_dtype_is_kept(case: dict) -> None:
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_structure_and_tensors_are_the_whole_network(case: dict) -> None:
     net = model(case)
-    again = structure.rebuilt(structure.described(net), dict(net.tensors()), net.attention.causal)
-    assert structure.described(again) == structure.described(net)
+    again = structure.rebuild_network(structure.describe_structure(net), dict(net.tensors()), net.attention.causal)
+    assert structure.describe_structure(again) == structure.describe_structure(net)
     X = prompts(np.random.default_rng(4), [1, 1, 0])
     np.testing.assert_array_equal(evaluate(again, X), evaluate(net, X))
 

@@ -19,12 +19,12 @@ ASIDE = {"effort", "widest", "work", "pivots"}
 
 
 def test_theorems_that_are_named_exist() -> None:
-    stated = proved.stated()
+    stated = proved.list_theorems()
     assert len(stated) > 100
     listed = proved.table()
     for part in proved.every_part():
         kind, what = proved.rests_on(part, listed)
-        for theorem in part.theorems or (proved.named(what) if kind == "proved" else ()):
+        for theorem in part.theorems or (proved.parse_names(what) if kind == "proved" else ()):
             assert theorem in stated, f"{part.name} names {theorem}"
     for path in rings.CHECKER.rglob("*.py"):
         for theorem in proved.theorems_in(ast.get_docstring(ast.parse(path.read_text())) or ""):
@@ -103,4 +103,4 @@ def test_parts_are_functions_methods_and_the_rest(tmp_path) -> None:
     (tmp_path / "A.v").write_text(
         "Theorem one : True.\n(* Theorem two *)\nLemma three x : x = x.\n  Corollary four.\n"
     )
-    assert proved.stated(tmp_path) == {("proofs/A.v", name) for name in ("one", "three", "four")}
+    assert proved.list_theorems(tmp_path) == {("proofs/A.v", name) for name in ("one", "three", "four")}

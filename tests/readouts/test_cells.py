@@ -15,7 +15,7 @@ from onelayer.network.blocks import apply_stack
 from onelayer.readouts import retrieval, table
 from onelayer.readouts.cells import cut
 from onelayer.readouts.peeling import peel, solve
-from onelayer.readouts.rows import divide, ordered
+from onelayer.readouts.rows import divide, sort_order
 
 F32, F64 = np.dtype("float32"), np.dtype("float64")
 RADIUS = 0.1
@@ -186,7 +186,7 @@ def test_packed_keys_sort_as_pairs_do(seed, M, step, grouped) -> None:
     rng = np.random.default_rng(seed)
     z, group = rng.integers(-9, 9, M) * step, np.sort(rng.integers(0, 5, M))
     expected = np.lexsort((z, group)) if grouped else np.argsort(z, kind="stable")
-    np.testing.assert_array_equal(ordered(z, group if grouped else None), expected)
+    np.testing.assert_array_equal(sort_order(z, group if grouped else None), expected)
 
 
 @pytest.mark.parametrize("M", [20_000])

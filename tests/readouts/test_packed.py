@@ -42,7 +42,7 @@ def test_layouts_hold_what_they_promise(classes) -> None:
         places = {layout.place(k, c) for k in range(layout.lanes) for c in range(layout.digits)}
         assert len(places) == layout.lanes * layout.digits
         assert all(u < layout.words and p < layout.capacity for u, p in places)
-        assert {layout.held(u, p) for u, p in places} >= {(layout.lanes - 1, layout.digits - 1), (0, 0)}
+        assert {layout.digit_at(u, p) for u, p in places} >= {(layout.lanes - 1, layout.digits - 1), (0, 0)}
     shares = [layout.lanes / layout.words for layout in found]
     assert shares == sorted(set(shares))
     assert max(shares) * np.log2(classes) > 0.8 * WORD_BITS

@@ -109,7 +109,7 @@ def test_names_are_taken_once(stairs) -> None:
         MAPPINGS.register(type("Other", (Lukewarm,), {"name": "temperature"}))
     with pytest.raises(ValueError, match="there is a gadget 'plateaus' already"):
         registry.gadget(type("Other", (Stairs,), {"kind": "plateaus"}))
-    with MAPPINGS.holding(Lukewarm):
+    with MAPPINGS.hold(Lukewarm):
         assert mapping_names()[-1] == "lukewarm"
     assert "lukewarm" not in mapping_names()
     stairs()
@@ -121,7 +121,7 @@ def test_what_is_registered_can_be_asked_for(stairs) -> None:
     Y = np.arange(27).reshape(9, 3) % 4
     with pytest.raises(OnelayerError, match=r"a readout among auto, plateaus, .*, triangular;"):
         memorize(X, Y, readout="stairs")
-    with MAPPINGS.holding(Lukewarm), READOUTS.holding(OnStairs):
+    with MAPPINGS.hold(Lukewarm), READOUTS.hold(OnStairs):
         assert readout_names()[-1] == "stairs"
         model = memorize(X, Y, mapping="lukewarm", readout="stairs", certify=True)
         assert (model.predict(X) == Y).all()
@@ -149,7 +149,7 @@ def test_auto_goes_on_to_what_is_registered(monkeypatch) -> None:
         monkeypatch.setattr(kind, "construct", classmethod(refuse))
     assert not plan(X, Y, dtype="float64").possible
     eager = type("Eager", (Lukewarm,), {"automatic": True})
-    with MAPPINGS.holding(eager):
+    with MAPPINGS.hold(eager):
         assert memorize(X, Y, dtype="float64", certify=False).ledger["mapping"] == "lukewarm"
 
 

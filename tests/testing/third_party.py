@@ -10,7 +10,7 @@ import numpy as np
 from onelayer.compile.construction import CONSTRUCTIONS, Built, Construction, Request
 from onelayer.contexts.head import ContextMap, build_head
 from onelayer.contexts.mapping import ContextMapping, Wanted
-from onelayer.gadgets.gadget import Gadget, numbered
+from onelayer.gadgets.gadget import Gadget, number_names
 from onelayer.interfaces.plan import Plan
 from onelayer.network import Grouped, Linear
 from onelayer.readouts.method import ReadoutMethod, Task
@@ -49,7 +49,11 @@ class Stairs(Gadget):
 
     def names(self):
         K = len(self.slope)
-        return numbered("what lacks to step", K), numbered("step", K), numbered("component", len(self.first))
+        return (
+            number_names("what lacks to step", K),
+            number_names("step", K),
+            number_names("component", len(self.first)),
+        )
 
     @classmethod
     def parse(cls, layers):

@@ -11,7 +11,7 @@ from safetensors.numpy import save as save_tensors
 
 from onelayer.certificates.certificate import Certificate
 from onelayer.certificates.folder import MODEL
-from onelayer.certificates.names import named
+from onelayer.certificates.names import name_tensors
 from onelayer.errors import HypothesisError
 from onelayer.network import Transformer, structure
 from onelayer.problems.algorithms import Algorithm
@@ -38,7 +38,7 @@ def prove(
     """
     equals = {"type": "equals", "arith": "real", "scope": "token", "target": algorithm.to_json()}
     graph = structure.graph(transformer)
-    unproved = Certificate((equals, *further), {}, (), named(transformer, "token"), graph)
+    unproved = Certificate((equals, *further), {}, (), name_tensors(transformer, "token"), graph)
     weights = save_tensors({name: np.ascontiguousarray(a) for name, a in transformer.tensors()})
     report = check({MODEL: weights, **unproved.files(weights)}, memory=float("inf"))
     if report.result == "UNKNOWN":
@@ -56,7 +56,7 @@ def algorithm_in_words(certificate: dict[str, Any]) -> list[str]:
     a = Algorithm.from_json(targets[0])
     more = ", ..." if len(a.start) > SHOWN else ""
     start = "0" if not any(a.start) else ", ".join(f"{value!r}" for value in a.start[:SHOWN]) + more
-    logit = "" if a.logit is None else _written(a.logit)
+    logit = "" if a.logit is None else _write_script(a.logit)
     asked = "at every query x" if a.query is not None else "at every token, from those it sees"
     times = "once" if a.steps == 1 else f"{a.steps:,} times"
     return [
@@ -66,16 +66,16 @@ def algorithm_in_words(certificate: dict[str, Any]) -> list[str]:
             else []
         ),
         f"Begin with a state s of {len(a.start):,} numbers, {start}. Then {times}: "
-        + GATHERED[a.gather].format(term=_written(a.term), logit=logit)
-        + f"; s becomes {_written(a.step)}.",
-        f"The answer {asked} is {_written(a.answer)}.",
-        f"An example is the token {_written(a.example)} at the start"
-        + ("." if a.query is None else f", a query the token {_written(a.query)}."),
+        + GATHERED[a.gather].format(term=_write_script(a.term), logit=logit)
+        + f"; s becomes {_write_script(a.step)}.",
+        f"The answer {asked} is {_write_script(a.answer)}.",
+        f"An example is the token {_write_script(a.example)} at the start"
+        + ("." if a.query is None else f", a query the token {_write_script(a.query)}."),
         "Numbers in these lines have six digits; the certificate has all of them, and all components.",
     ]
 
 
-def _written(script: Script) -> str:
+def _write_script(script: Script) -> str:
     """The first components of a script as formulas."""
     parts = [script.formula(k, 80) for k in range(min(len(script.outputs), SHOWN))]
     if None in parts:

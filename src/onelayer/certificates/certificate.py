@@ -16,7 +16,7 @@ from safetensors.numpy import save as save_tensors
 from onelayer.certificates.folder import CERTIFICATE, DATA, MODEL
 from onelayer.certificates.names import FILE as NAMES
 from onelayer.certificates.names import Names, certifiable, names_of, to_bytes
-from onelayer.certificates.tolerance import allowed, proved
+from onelayer.certificates.tolerance import allowed_error, prove_claims
 from onelayer.equality import EqualByContent
 from onelayer.errors import HypothesisError
 from onelayer.network import Transformer
@@ -62,7 +62,7 @@ class Certificate(EqualByContent):
         return {DATA: content[DATA], NAMES: content[NAMES], CERTIFICATE: json.dumps(certificate, indent=1).encode()}
 
 
-def judged(
+def judge_claims(
     transformer: Transformer,
     data: dict[str, Array],
     names: Names,
@@ -102,16 +102,16 @@ def certify_data(
     Within a ``budget`` of operations only memorizes and separated are tried.
     """
     scope, dtype, names = model.form.scope, str(model.transformer.dtype), certifiable(names_of(model))
-    most = {"eps": allowed(model, tensors["answers"], tolerance)}
+    most = {"eps": allowed_error(model, tensors["answers"], tolerance)}
     exactly = [Claim("memorizes", arith, scope, {"eps": 0.0}).to_json() for arith in ("real", dtype)]
-    report = judged(model.transformer, tensors, names, exactly, progress, [], budget=budget or float("inf"))
-    stored = proved(report, [Claim("memorizes", arith, scope, most) for arith in ("real", dtype)], wrong)
+    report = judge_claims(model.transformer, tensors, names, exactly, progress, [], budget=budget or float("inf"))
+    stored = prove_claims(report, [Claim("memorizes", arith, scope, most) for arith in ("real", dtype)], wrong)
     if budget is not None:
         tensors = {name: a for name, a in tensors.items() if name not in ("strangers", "default")}
     if "strangers" in tensors:
         few = tensors["strangers"].size * model.n_parameters <= DENSE  # then whoever does not search may see it too
         asked = (
-            judged(model.transformer, tensors, names, [stored[0][0].to_json()], claims=[], dense=True)
+            judge_claims(model.transformer, tensors, names, [stored[0][0].to_json()], claims=[], dense=True)
             if few
             else report
         )
@@ -119,11 +119,11 @@ def certify_data(
     rejects = [Claim("rejects", dtype, scope, {"eps": 0.0})] if "strangers" in tensors else []
     eps = stored[-1][0].numbers["eps"]
     robust = _robust(report, model, tensors, eps) if budget is None else iter(())
-    for further in (_separated(report, scope), *robust, *rejects):
+    for further in (_widest_separation(report, scope), *robust, *rejects):
         if further is None or further.type in [claim.type for claim, _ in stored]:
             continue
         if further.type == "rejects":
-            report = judged(model.transformer, tensors, names, [further.to_json()], progress, [])
+            report = judge_claims(model.transformer, tensors, names, [further.to_json()], progress, [])
         if (verdict := report.judge(further)).outcome == "proved":
             stored.append((further, verdict))
     return Certificate(
@@ -134,7 +134,7 @@ def certify_data(
     )
 
 
-def _separated(report: Report, scope: str) -> Claim | None:
+def _widest_separation(report: Report, scope: str) -> Claim | None:
     """With about the largest delta that is proved."""
     least = float(np.finfo(np.float64).tiny)
     claim = Claim("separated", "real", scope, {"r": LARGEST, "delta": least})

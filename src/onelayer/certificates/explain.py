@@ -9,20 +9,20 @@ from onelayer.certificates.algorithms import algorithm_in_words
 from onelayer.certificates.certificate import LOOPED
 from onelayer.certificates.folder import DATA, MODEL, CertifiedFolder, read_certified, read_files
 from onelayer.certificates.names import FILE as NAMES
-from onelayer.certificates.words import assumed, in_one_sentence, not_claimed, sentence, target_of
+from onelayer.certificates.words import in_one_sentence, list_assumptions, not_claimed, sentence, target_of
 
 
 def explain(folder: str | Path) -> str:
     """The statement of a certified folder, one sentence per claim. It says what is claimed, not that it is true."""
-    return _explained(read_certified(folder))
+    return _explain_folder(read_certified(folder))
 
 
 def explain_files(content: Mapping[str, bytes]) -> str:
     """The same for the files of a model that is not in a folder."""
-    return _explained(read_files(content))
+    return _explain_folder(read_files(content))
 
 
-def _explained(found: CertifiedFolder) -> str:
+def _explain_folder(found: CertifiedFolder) -> str:
     claims, data = found.claims, found.data
     if found.certificate["graph"]["template"] == LOOPED:
         return _of_algorithm(found)
@@ -40,7 +40,7 @@ def _explained(found: CertifiedFolder) -> str:
         *(f"  - {sentence(claim)}" for claim in claims),
         *(f"The target is {target}." for target in target_of(claims)),
         "Assumed:",
-        *(f"  - {line}" for line in assumed(claims)),
+        *(f"  - {line}" for line in list_assumptions(claims)),
         "Not claimed:",
         *(f"  - {line}" for line in not_claimed(claims)),
     ]
@@ -58,7 +58,7 @@ def _of_algorithm(found: CertifiedFolder) -> str:
         "Claimed (run `onelayer verify`, or `python -m onelayer_checker`, to have it decided):",
         *(f"  - {sentence(claim)}" for claim in found.claims),
         "Assumed:",
-        *(f"  - {line}" for line in assumed(found.claims)[1:]),
+        *(f"  - {line}" for line in list_assumptions(found.claims)[1:]),
         "Not claimed:",
         *(f"  - {line}" for line in not_claimed(found.claims)),
     ]

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.certificates.certificate import Certificate, Progress, judged
-from onelayer.certificates.names import named
+from onelayer.certificates.certificate import Certificate, Progress, judge_claims
+from onelayer.certificates.names import name_tensors
 from onelayer.network import Transformer
 from onelayer.problems.targets import Target
 from onelayer.problems.targets.enclosure import as_checked
@@ -58,8 +58,8 @@ def prove(
         claim = Claim.read({**entry, "bound": LARGEST.hex()})
         everywhere = claim.type == "sup_error_everywhere"
         loose.append(replace(claim, numbers=claim.numbers | {"bound": tolerance if everywhere else LARGEST}))
-    names = named(transformer, loose[0].scope)
-    report = judged(
+    names = name_tensors(transformer, loose[0].scope)
+    report = judge_claims(
         transformer, tensors, names, [{**entry, "bound": LARGEST.hex()} for entry in entries], progress, []
     )
     claims: list[dict[str, Any]] = []

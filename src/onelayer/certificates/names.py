@@ -28,11 +28,14 @@ def names_of(model: Model | Parts) -> Names:
     interface = model.interface
     tokens = interface.tokens if isinstance(interface, NextToken) else None
     pieces = None if tokens is None else [*(tokens.piece(i).hex() for i in range(tokens.size)), ""]
-    vocabulary, classes = _listed("vocabulary", interface.vocabulary), _listed("classes", interface.form.classes)
-    return named(model.transformer, interface.form.scope, vocabulary, pieces, classes)
+    vocabulary, classes = (
+        _list_names("vocabulary", interface.vocabulary),
+        _list_names("classes", interface.form.classes),
+    )
+    return name_tensors(model.transformer, interface.form.scope, vocabulary, pieces, classes)
 
 
-def named(
+def name_tensors(
     transformer: Transformer,
     scope: str,
     tokens: list[Any] | None = None,
@@ -75,7 +78,7 @@ def read(names: list[Any] | None) -> tuple[Hashable, ...] | None:
     return None if names is None else tuple(map(decode, names))
 
 
-def _listed(what: str, names: tuple[Hashable, ...] | None) -> list[Any] | None:
+def _list_names(what: str, names: tuple[Hashable, ...] | None) -> list[Any] | None:
     """Hashables as JSON; a tuple becomes {"tuple": [...]}, a real {"real": its hexadecimal form}."""
 
     def encode(name: Any) -> Any:

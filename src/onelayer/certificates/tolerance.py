@@ -29,7 +29,7 @@ class Unproved(PrecisionError):
     """The checker could not prove what was to be claimed in this arithmetic."""
 
 
-def allowed(model: Model, answers: Array, tolerance: float | None) -> float:
+def allowed_error(model: Model, answers: Array, tolerance: float | None) -> float:
     """Classes must be told apart. Of real answers it is what was asked for; else what rounding them to the model's
     dtype costs, or the error that an interpolating readout has."""
     if model.form.classes is not None:
@@ -54,7 +54,7 @@ def allowed(model: Model, answers: Array, tolerance: float | None) -> float:
     return most
 
 
-def proved(report: Report, claims: Sequence[Claim], wrong: Callable[[], str]) -> list[tuple[Claim, Verdict]]:
+def prove_claims(report: Report, claims: Sequence[Claim], wrong: Callable[[], str]) -> list[tuple[Claim, Verdict]]:
     """The claims with the error that was certain instead of the one that was allowed; an error where it is not.
 
     ``wrong`` names the first answer that the model, when it is asked, does not give; empty if it gives them all.
@@ -63,12 +63,14 @@ def proved(report: Report, claims: Sequence[Claim], wrong: Callable[[], str]) ->
     for claim in sorted(claims, key=lambda claim: claim.arith == "real"):  # which others may imply
         found[claim.arith] = verdict = report.judge(claim)
         if verdict.outcome != "proved":
-            raise _unproved(report, claims, claim, verdict, wrong())
+            raise _unproved_error(report, claims, claim, verdict, wrong())
     # The comparisons that proved the bound prove the largest error, which is not above it.
     return [(replace(claim, numbers={"eps": found[claim.arith].value}), found[claim.arith]) for claim in claims]
 
 
-def _unproved(report: Report, claims: Sequence[Claim], claim: Claim, verdict: Verdict, wrong: str) -> Unproved:
+def _unproved_error(
+    report: Report, claims: Sequence[Claim], claim: Claim, verdict: Verdict, wrong: str
+) -> Unproved:
     if wrong:
         needs, remedy = "the answers that the model gives", "Certify the data that it memorised."
         return Unproved("memorize", needs, f"the first wrong answer: {wrong}", remedy)

@@ -90,7 +90,7 @@ def in_one_sentence(claims: Sequence[Claim], names: Names | None, sequences: int
     if names is None:
         under, answer = "under names that nobody certified (version 1)", "number"
     else:
-        under, answer = f"under {_named(names)}", "number" if names["answers"] is None else "class"
+        under, answer = f"under {_say_names(names)}", "number" if names["answers"] is None else "class"
     each = {"token": "", "sequence": ", at all of their tokens", "last": ", at their last tokens"}[stored[0].scope]
     gives = f"exactly the stored {answer}" if eps == 0 else f"the stored {answer} to within {at_most(eps)}"
     return (
@@ -100,7 +100,7 @@ def in_one_sentence(claims: Sequence[Claim], names: Names | None, sequences: int
     )
 
 
-def _named(names: Names) -> str:
+def _say_names(names: Names) -> str:
     def count(listed: list[Any], words: str, others: str) -> str:
         return f"the {len(listed):,} {words if all(isinstance(name, str) for name in listed) else others}"
 
@@ -181,7 +181,7 @@ def _target(claim: Claim) -> str:
     return f"the function {tokens} that is written as a program of {len(target.lines)} lines in the certificate"
 
 
-def assumed(claims: Sequence[Claim]) -> list[str]:
+def list_assumptions(claims: Sequence[Claim]) -> list[str]:
     """What is taken for granted: of machines, and of a target that nobody can look into."""
     return [*of_target(claims), *ASSUMED]
 

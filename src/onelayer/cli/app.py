@@ -49,7 +49,7 @@ from onelayer.errors import FileError, MissingExtraError, OnelayerError, visible
 from onelayer.measure.price import compare
 from onelayer.measure.recall import outside_box, recall_answers
 from onelayer.model import load
-from onelayer.problems.tables import answered, example, read_table, write_answers
+from onelayer.problems.tables import example, read_table, replace_answers, write_answers
 
 app = typer.Typer(
     name="onelayer",
@@ -104,7 +104,7 @@ def predict(
         written = {"written": str(out_file), "sequences": len(table.X)}
         print_json(written) if as_json else say(f"{len(table.X):,} sequences answered, written to {out_file}")
     elif as_json:
-        print_json({"sequences": list(answered(table, answers, memory.form.scope).records())})
+        print_json({"sequences": list(replace_answers(table, answers, memory.form.scope).records())})
     else:
         with written_out():
             write_answers(None, table, answers, memory.form.scope)

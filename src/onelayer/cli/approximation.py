@@ -87,13 +87,13 @@ def approximate(
             step("drawing")
             figure = function_pictures.figure_of(model, lambda: refinements(model, SECONDS, step))
             figure.savefig(plot, dpi=150)
-    told(model, out_dir, plot, seconds, as_json)
+    print_result(model, out_dir, plot, seconds, as_json)
 
 
-def told(model: Model, out_dir: Path | None, plot: Path | None, seconds: float, as_json: bool) -> None:
+def print_result(model: Model, out_dir: Path | None, plot: Path | None, seconds: float, as_json: bool) -> None:
     """What was made and proved; the exit code says whether the tolerance was."""
     if as_json:
-        print_json(described(model, out_dir, seconds))
+        print_json(describe_result(model, out_dir, seconds))
     else:
         approximation_table.show(out, model, seconds)
         where_it_is(model, out_dir)
@@ -123,7 +123,7 @@ def where_it_is(model: Model, out_dir: Path | None) -> None:
         say(f"  onelayer verify {out_dir}\n  python -m onelayer_checker {out_dir}")
 
 
-def described(model: Model, out_dir: Path | None, seconds: float) -> dict[str, Any]:
+def describe_result(model: Model, out_dir: Path | None, seconds: float) -> dict[str, Any]:
     t, function = model.target, model.interface_as(Function, "approximate")
     return {
         "model": None if out_dir is None else str(out_dir),

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from onelayer.certificates.words import at_most
 from onelayer.interfaces import Function
-from onelayer.interfaces.plan import Plan, counted
+from onelayer.interfaces.plan import Plan, count_with_commas
 from onelayer.ledger import show as shown
 from onelayer.model import Model
 from onelayer.problems.targets import ZOO
@@ -27,7 +27,7 @@ def show(console: Console, model: Model, seconds: float) -> None:
     console.print(budget(model))
     if len(of(model).compared) > 1:
         console.print()
-        console.print(compared(model))
+        console.print(comparison_table(model))
 
 
 def of(model: Model) -> Function:
@@ -83,7 +83,7 @@ def budget(model: Model) -> Table:
     return table
 
 
-def compared(model: Model) -> Table:
+def comparison_table(model: Model) -> Table:
     """What each construction was expected to take before one was built."""
     table = Table(title="Expected of each construction", title_justify="left", show_edge=False)
     table.add_column("construction")
@@ -91,13 +91,13 @@ def compared(model: Model) -> Table:
         table.add_column(name, justify="right")
     table.add_column("")
     for plan in sorted(of(model).compared, key=lambda plan: (not plan.reachable, plan.parameters)):
-        table.add_row(*expected(plan), verdict(plan, model))
+        table.add_row(*expected_row(plan), verdict(plan, model))
     return table
 
 
-def expected(plan: Plan) -> tuple[str, str, str, str, str]:
-    cells = counted(plan.cells) if plan.cells else "none"
-    return plan.construction, cells, counted(plan.parameters), plan.memory, plan.duration
+def expected_row(plan: Plan) -> tuple[str, str, str, str, str]:
+    cells = count_with_commas(plan.cells) if plan.cells else "none"
+    return plan.construction, cells, count_with_commas(plan.parameters), plan.memory, plan.duration
 
 
 def verdict(plan: Plan, model: Model) -> str:

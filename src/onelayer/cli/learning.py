@@ -92,7 +92,7 @@ def learner(
             step("writing")
             model.save(out_dir, overwrite=overwrite)
     if as_json:
-        print_json(described(model, out_dir))
+        print_json(describe_learner(model, out_dir))
         return
     say(f"{model.interface.describe()}: {model.describe()}")
     for verdict in () if model.certificate is None else model.certificate.verdicts:
@@ -130,7 +130,7 @@ def learn(
     answers = model.predict(X, y, queries)
     if as_json:
         seconds = time.perf_counter() - begun
-        print_json(described(model, None) | {"predictions": answers.tolist(), "seconds": seconds})
+        print_json(describe_learner(model, None) | {"predictions": answers.tolist(), "seconds": seconds})
         return
     for answer in answers:
         say(f"{float(answer)!r}")
@@ -140,7 +140,7 @@ def learn(
     err.print(f"{proved}{within}", markup=False, highlight=False)
 
 
-def described(model: Model, out_dir: Path | None) -> dict[str, Any]:
+def describe_learner(model: Model, out_dir: Path | None) -> dict[str, Any]:
     interface = model.interface_as(Examples, "learner")
     return {
         "model": None if out_dir is None else str(out_dir),

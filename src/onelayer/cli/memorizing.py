@@ -30,7 +30,7 @@ from onelayer.cli.console import (
 )
 from onelayer.cli.exit_codes import ExitCode
 from onelayer.compile.memorize import memorize as memorize_data
-from onelayer.compile.memorize import settled
+from onelayer.compile.memorize import settle_conflicts
 from onelayer.compile.planning import plan as plan_data
 from onelayer.errors import DataError, FileError, files_in_words
 from onelayer.export.bundle import check_target
@@ -79,9 +79,10 @@ def memorize(
         read = data_of(table)
         if conflicts_file is not None:
             write_conflicts(
-                conflicts_file, settled(*read, "first" if on_conflict == "refuse" else on_conflict, options)
+                conflicts_file,
+                settle_conflicts(*read, "first" if on_conflict == "refuse" else on_conflict, options),
             )
-        given = settled(*read, on_conflict, options)
+        given = settle_conflicts(*read, on_conflict, options)
         model = memorize_data(
             *read, on_conflict=on_conflict, certify=certificate, tolerance=tolerance, on_step=step, **options
         )

@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike
 from onelayer.compile import continuous, formula, positional, quantise
 from onelayer.compile.asked import request_for, written_as_python
 from onelayer.compile.construction import CONSTRUCTIONS, Request
-from onelayer.compile.making import Made, finished, repaired
+from onelayer.compile.making import Made, build_and_refine, finish_model
 from onelayer.errors import HypothesisError, OptionError
 from onelayer.interfaces import Function
 from onelayer.interfaces.plan import Plan
@@ -70,7 +70,7 @@ def approximate(
         return proved_or_raise(request, build(request, choose(request, construction)), allow_unproved)
     made, why = _at_once(request)
     if made is not None:
-        return finished(request, made, [made.plan])
+        return finish_model(request, made, [made.plan])
     try:
         model = build(request, choose(request, construction))
     except HypothesisError as refusal:
@@ -105,7 +105,7 @@ def _at_once(request: Request) -> tuple[Made | None, str]:
         if not kind.at_once:
             continue
         try:
-            made = repaired(request, kind.plan(request))
+            made = build_and_refine(request, kind.plan(request))
         except HypothesisError as refusal:
             why.append(f"{name}: {refusal.found}")
             continue
@@ -161,10 +161,10 @@ def _out_of_reach(request: Request, compared: list[Plan]) -> HypothesisError:
 def build(request: Request, plans: list[Plan]) -> Model:
     """By the first plan that the checker then agrees to; if there is none, by the first."""
     reachable = [plan for plan in plans if plan.reachable]
-    made = repaired(request, reachable[0])
+    made = build_and_refine(request, reachable[0])
     for plan in reachable[1:]:
         if made.kept or not plan.provable:
             break
-        again = repaired(request, plan)
+        again = build_and_refine(request, plan)
         made = again if again.kept else made
-    return finished(request, made, plans)
+    return finish_model(request, made, plans)

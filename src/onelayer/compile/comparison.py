@@ -20,7 +20,7 @@ from onelayer.gadgets.stacks import layers_of
 from onelayer.ledger import Constant
 from onelayer.readouts import packed_sizes
 from onelayer.search.problem import Problem
-from onelayer.search.routes import Found, Step, search
+from onelayer.search.routes import BestCandidate, Step, search
 
 #: By less, nothing is worth another dtype or another architecture than those of the first.
 WORTH = 1.75
@@ -44,7 +44,7 @@ PROOF, PROOF_BY_SIZE = (
 @dataclass(frozen=True)
 class Candidate:
     problem: Problem
-    found: Found
+    found: BestCandidate
 
     @cached_property
     def parameters(self) -> int:
@@ -65,7 +65,7 @@ class Candidate:
         return f"{self.found.route.mapping} and {fitted.kind} in {self.problem.dtype}: {size}"
 
 
-def smallest(problem: Problem, on_step: Step | None = None) -> tuple[Problem, Found, tuple[Constant, ...]]:
+def smallest(problem: Problem, on_step: Step | None = None) -> tuple[Problem, BestCandidate, tuple[Constant, ...]]:
     """The route to take, the problem in its dtype, and a line of the ledger about what was compared."""
     settled = replace(problem, dtype_is_free=False)
     try:
@@ -137,7 +137,7 @@ def _on_a_lattice(first: Candidate) -> float:
     return float(listed + ways[0].parameters) if ways else np.inf
 
 
-def count_parameters(found: Found) -> int:
+def count_parameters(found: BestCandidate) -> int:
     """Every number of the model, without building it."""
     c, fitted = found.context_map, found.fit.readout
     assert fitted is not None

@@ -80,29 +80,29 @@ def enough_levels(
     if not reachable(1):
         return 1, np.inf
 
-    def known(levels: int) -> float:
+    def known_error(levels: int) -> float:
         if np.isnan(found := error(levels)):
             needs, what = "finite values on the box", "samples of the target are not"
             raise HypothesisError("target", needs, what, "Shrink or move the box.")
         return found
 
-    too_few, levels, found = 0, 1, known(1)
+    too_few, levels, found = 0, 1, known_error(1)
     while found > allowed:
         wanted = int(levels * min((found / allowed) ** (1 / rate), 4.0) * 1.05)
         too_few, levels = levels, largest(reachable, levels, max(levels + 1, wanted))
         if levels == too_few:
             return levels, found
-        found = known(levels)
+        found = known_error(levels)
     while levels - too_few > 1 + levels // 32:
         middle = (levels + too_few) // 2
-        if (tried := known(middle)) <= allowed:
+        if (tried := known_error(middle)) <= allowed:
             levels, found = middle, tried
         else:
             too_few = middle
     return levels, found
 
 
-def extrapolated(levels: int, error: float, allowed: float, rate: float) -> int:
+def extrapolate_levels(levels: int, error: float, allowed: float, rate: float) -> int:
     """How many levels it would take, if the error went on falling at its rate; one, if not even that was tried."""
     if error <= allowed or (levels == 1 and np.isinf(error)):
         return levels

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onelayer.certificates.functions import as_entry
-from onelayer.compile.construction import Built, Construction, Request, construction, extrapolated
+from onelayer.compile.construction import Built, Construction, Request, construction, extrapolate_levels
 from onelayer.errors import HypothesisError
 from onelayer.functions import continuous
-from onelayer.functions.continuous import Continuous, Domain, Fit
+from onelayer.functions.continuous import Continuous, Domain, SampledStream
 from onelayer.interfaces.plan import Plan
 from onelayer.ledger import Constant
 from onelayer.problems.targets import Target
@@ -43,15 +43,15 @@ def plan(request: Request, fewer_than: float = np.inf) -> Plan:
     _needs_symmetry(request)
     request.needs_a_cube("continuous")
     t, units = request.target, FEWEST
-    allowed, error = SHARE * request.tolerance, fitted(request, FEWEST).error
+    allowed, error = SHARE * request.tolerance, fit_continuous(request, FEWEST).error
     # An error falls like 1/units^2 at best: beyond that no further fit is tried.
     while error > allowed and units < MOST_UNITS and error < allowed * (2 * MOST_UNITS / units) ** 2:
         if _parameters(t, 2 * units) >= fewer_than:
             break
         units *= 2
-        error = min(error, fitted(request, units).error)
+        error = min(error, fit_continuous(request, units).error)
     if error > allowed:  # what it would take, at best
-        units = max(2 * units, extrapolated(units, error, allowed, rate=2))
+        units = max(2 * units, extrapolate_levels(units, error, allowed, rate=2))
     return Plan(
         "continuous",
         units,
@@ -73,7 +73,7 @@ def _parameters(target: Target, units: int) -> int:
 def build(request: Request, units: int) -> Built:
     """The model and its claims. All of its error is one part: the readout's, which the checker bounds."""
     _needs_symmetry(request)
-    made, t = fitted(request, units), request.target
+    made, t = fit_continuous(request, units), request.target
     X = domain(request).draw(EXAMPLES, np.random.default_rng([request.seed, 23])).astype(request.dtype)
     answers = t.evaluate(X.astype(np.float64)).reshape(-1, t.components)
     return Built(
@@ -107,14 +107,14 @@ def domain(request: Request) -> Domain:
 
 
 @lru_cache(maxsize=8)
-def fitted(request: Request, units: int) -> Continuous:
+def fit_continuous(request: Request, units: int) -> Continuous:
     """A plan has made what is then built."""
     request.say(f"fitting {units} units")
     return continuous.construct(heads(request), units)
 
 
 @lru_cache(maxsize=2)
-def heads(request: Request) -> Fit:
+def heads(request: Request) -> SampledStream:
     request.say("choosing heads")
     return continuous.choose(request.target.evaluate, domain(request), request.target.per, request.seed)
 

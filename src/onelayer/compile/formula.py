@@ -23,7 +23,7 @@ MOST_NUMBERS, SECONDS, SECONDS_A_UNIT = 1 << 24, 0.1, 1e-3
 
 def plan(request: Request) -> Plan:
     """The size follows from writing the model once, which takes less time than guessing it would."""
-    made = _compiled(request, 1)
+    made = _compile_formula(request, 1)
     numbers = made.transformer.n_parameters
     return Plan(
         "formula",
@@ -41,7 +41,7 @@ def plan(request: Request) -> Plan:
 
 def build(request: Request, levels: int) -> Built:
     """With the tolerance shared out over lines; more levels leave more of it to rounding."""
-    target, made = request.target, _compiled(request, levels)
+    target, made = request.target, _compile_formula(request, levels)
     n, q = target.n, target.components
     corners = np.array(request.sides).T[:, None].repeat(n, axis=1)  # [2, n, d]
     tokens = corners.astype(request.dtype)
@@ -74,7 +74,7 @@ def _lengths(request: Request) -> str:
     return every if pooled.any_length else "the formula names the number of tokens: it holds for just so many"
 
 
-def _compiled(request: Request, levels: int) -> Compiled:
+def _compile_formula(request: Request, levels: int) -> Compiled:
     target: Any = request.target
     if target.pooled is None:
         needs = "a formula of x and of averages over y"

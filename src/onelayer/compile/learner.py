@@ -50,7 +50,7 @@ def learner(
     is the algorithm, on every input; a learner that is too large for that has no certificate: its ledger says so.
     """
     entry = _entry(name, options)
-    setting = _setting(d, outputs, low, high, steps, tolerance, dtype, largest)
+    setting = _read_setting(d, outputs, low, high, steps, tolerance, dtype, largest)
     built = entry.build(setting, **options)
     near = bound(setting, built.limit, built.algorithm.steps, setting.largest) if built.limit else float("inf")
     claims = [_within(built.limit, built.algorithm, setting, near)] if built.limit and np.isfinite(near) else []
@@ -124,7 +124,7 @@ def _entry(name: str, options: dict[str, Any]) -> Entry:
     return LEARNERS[name]
 
 
-def _setting(
+def _read_setting(
     d: Any, outputs: Any, low: Any, high: Any, steps: Any, tolerance: Any, dtype: Any, largest: Any
 ) -> Setting:
     whole = {"d": (d, 4096), "outputs": (outputs, 4096), "steps": (1 if steps is None else steps, MOST_STEPS)}

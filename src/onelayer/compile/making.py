@@ -30,7 +30,7 @@ QUICK_NUMBERS = 1 << 17
 ROUNDING = 1e-9
 
 
-def finished(request: Request, made: Made, plans: list[Plan]) -> Model:
+def finish_model(request: Request, made: Made, plans: list[Plan]) -> Model:
     """The model with its bound, which is tried to be broken."""
     request.say("trying to break the bound")
     built, certificate, bound = made.built, made.certificate, made.bound
@@ -47,7 +47,7 @@ def finished(request: Request, made: Made, plans: list[Plan]) -> Model:
         measured_error=np.nan,
         samples=QUICK_NUMBERS // (request.target.n * request.target.d),
         box=built.box,
-        assumes=assumed(request.target, certificate),
+        assumes=target_assumption(request.target, certificate),
         compared=tuple(plans),
     )
     ledger = Ledger((*_general(request, made.plan, plans), *built.constants))
@@ -64,7 +64,7 @@ def finished(request: Request, made: Made, plans: list[Plan]) -> Model:
     return replace(model, interface=replace(function, measured_error=measured))
 
 
-def assumed(target: Target, certificate: Certificate | None) -> str:
+def target_assumption(target: Target, certificate: Certificate | None) -> str:
     """What the proof takes for granted of the target; empty if it is enclosed by the checker itself."""
     entries = () if certificate is None else certificate.claims
     if not any("lipschitz" in entry["target"] for entry in entries):
@@ -90,7 +90,7 @@ class Made:
     kept: bool  # the tolerance: proved, or measured where there was nothing to prove
 
 
-def repaired(request: Request, plan: Plan) -> Made:
+def build_and_refine(request: Request, plan: Plan) -> Made:
     """Build, prove, and refine where the plan was too hopeful."""
     for _ in range(REPAIRS):
         request.say(f"building {plan}")
@@ -101,14 +101,14 @@ def repaired(request: Request, plan: Plan) -> Made:
         if built.entries:
             kept = certificate is not None and bound <= request.tolerance
         else:  # nothing to prove: as well as it can be measured
-            kept = _measured(request, built) <= request.tolerance
+            kept = _measure_error(request, built) <= request.tolerance
         if kept:
             break
         plan = replace(plan, levels=max(plan.levels + 1, int(FINER * plan.levels)))
     return Made(plan, built, certificate, bound, kept)
 
 
-def _measured(request: Request, built: Built) -> float:
+def _measure_error(request: Request, built: Built) -> float:
     """The largest error that is found as hard as the final figure is looked for."""
     target = request.target
 

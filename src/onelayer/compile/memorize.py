@@ -17,7 +17,7 @@ from numpy.typing import DTypeLike
 
 from onelayer.certificates.data import of_answers
 from onelayer.compile.comparison import smallest
-from onelayer.compile.prove import certified, too_large, without_proof
+from onelayer.compile.prove import certify_model, too_large, without_proof
 from onelayer.compile.unknown_inputs import unknown_inputs
 from onelayer.errors import PrecisionError
 from onelayer.gadgets.affine import Affine
@@ -32,7 +32,7 @@ from onelayer.problems.scopes import Scope, at_answers
 from onelayer.problems.sequences import read_sequences
 from onelayer.readouts.method import READOUTS
 from onelayer.search.problem import NO_DEFAULT, Mapping, Options, Problem, Readout, read_problem
-from onelayer.search.routes import Found, Step, in_a_dtype_that_does
+from onelayer.search.routes import BestCandidate, Step, in_a_dtype_that_does
 from onelayer.statements import CATALOGUE
 
 STATEMENT = CATALOGUE["memorize"]
@@ -95,10 +95,10 @@ def memorize(
     """
     options = Options(lengths=lengths, rank=rank, dtype=dtype, mapping=mapping, readout=readout)
     options |= Options(positions=positions, default=default, false_hits=false_hits, seed=seed, scope=scope)
-    return _compile(settled(X, Y, on_conflict, options), options, certify, tolerance, on_step)
+    return _compile(settle_conflicts(X, Y, on_conflict, options), options, certify, tolerance, on_step)
 
 
-def settled(X: Any, Y: Any, on_conflict: OnConflict, options: Options) -> Settled:
+def settle_conflicts(X: Any, Y: Any, on_conflict: OnConflict, options: Options) -> Settled:
     """The data as it is to be stored: read, and without conflicts if a person chose what to keep."""
     sequences = read_sequences(X, options.get("lengths"))
     answers = read_answers(Y, sequences, options.get("scope"))
@@ -117,7 +117,7 @@ def _compile(
         model = assemble(problem, found, (*compared, *given.constants))
         if certify is None and tolerance is None and (why := too_large(problem.sequences.tokens)):
             return without_proof(model, why)
-        return certified(
+        return certify_model(
             model,
             certify,
             lambda: of_answers(model, problem.sequences, problem.answers),
@@ -129,7 +129,7 @@ def _compile(
     return in_a_dtype_that_does(read_problem(given.sequences, given.answers, options), build)
 
 
-def assemble(problem: Problem, found: Found, about_data: tuple[Constant, ...] = ()) -> Model:
+def assemble(problem: Problem, found: BestCandidate, about_data: tuple[Constant, ...] = ()) -> Model:
     """Layers, ledger and interface into a model; ``about_data`` ends the ledger."""
     context_map, fitted = found.context_map, found.fit.readout
     assert fitted is not None
@@ -174,7 +174,7 @@ def _measured_error(problem: Problem, model: Model, readout: str) -> float:
     return error
 
 
-def _ledger(problem: Problem, found: Found, model: Model) -> list[Constant]:
+def _ledger(problem: Problem, found: BestCandidate, model: Model) -> list[Constant]:
     f, c = found.fit, found.context_map
     assert f.readout is not None
     kind = f.readout.kind

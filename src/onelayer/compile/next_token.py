@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from onelayer.contexts.lattice import (
     DEFAULT_RANK,
     coordinate_radius,
-    summing,
+    summing_attention,
     whole_bits,
 )
 from onelayer.contexts.places import draw_places
@@ -51,7 +51,7 @@ TABLES = (("packed", packed.construct), ("retrieval", retrieval.construct))
 
 
 @dataclass(frozen=True)
-class Draw:
+class TextCodes:
     """Codes drawn for a text, and the coordinates of its different windows."""
 
     table: Array  # [V + 1, s]
@@ -119,7 +119,7 @@ def _packs(windows: TextWindows) -> bool:
     )
 
 
-def draw_codes(windows: TextWindows, seed: int, attempt: int, s: int) -> Draw | None:
+def draw_codes(windows: TextWindows, seed: int, attempt: int, s: int) -> TextCodes | None:
     """Random codes of s coordinates, and the sums of all different windows; None if two of these coincide."""
     n = windows.context
     rng = np.random.default_rng([seed, s, attempt, 11])
@@ -135,7 +135,7 @@ def draw_codes(windows: TextWindows, seed: int, attempt: int, s: int) -> Draw | 
     offset = np.ceil(1.0 - keys.min(axis=0))
     keys = keys + offset
     top = float(keys.max()) + float(np.abs(offset).max())
-    return Draw(
+    return TextCodes(
         table, places, keys, offset, bits, coordinate_radius(n, largest, top, float(np.finfo(DTYPE).eps) / 2)
     )
 
@@ -158,13 +158,13 @@ def _fits(context: int) -> bool:
         return False
 
 
-def _summing(n: int, s: int) -> Attention:
+def _summing_attention(n: int, s: int) -> Attention:
     """Sums over what a token sees. Its own code needs no more weight than others have: all windows end at one
     place, and keys that lean on the last token would not fill their cells evenly."""
-    return replace(summing(s, float(n), DTYPE, separate=False), causal=True)
+    return replace(summing_attention(s, float(n), DTYPE, separate=False), causal=True)
 
 
-def _assemble(windows: TextWindows, draw: Draw, cells: Readout, seed: int, attempt: int) -> Built:
+def _assemble(windows: TextWindows, draw: TextCodes, cells: Readout, seed: int, attempt: int) -> Built:
     n, s = windows.context, draw.keys.shape[1]
     positions = np.zeros((n, s), DTYPE)
     positions[:, 0] = draw.places.spacing * np.arange(n)
@@ -172,7 +172,7 @@ def _assemble(windows: TextWindows, draw: Draw, cells: Readout, seed: int, attem
     distribution = on_a_line(classes, windows.distributions, DTYPE).gadgets
     bottleneck = Affine(Linear(np.eye(s, dtype=DTYPE), draw.offset.astype(DTYPE)))
     transformer, gadgets = compose(
-        _summing(n, s),
+        _summing_attention(n, s),
         Embedding(table=draw.table, positions=positions),
         (draw.places,),
         (bottleneck, *cells.gadgets, *distribution),
@@ -183,7 +183,7 @@ def _assemble(windows: TextWindows, draw: Draw, cells: Readout, seed: int, attem
 
 
 def _ledger(
-    windows: TextWindows, draw: Draw, cells: Readout, seed: int, attempt: int, built: Transformer
+    windows: TextWindows, draw: TextCodes, cells: Readout, seed: int, attempt: int, built: Transformer
 ) -> list[Constant]:
     M, K, V = len(windows.first), len(windows.distributions), windows.size
     ambiguous = windows.ambiguous

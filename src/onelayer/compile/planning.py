@@ -9,12 +9,12 @@ from typing import Any, Unpack
 import numpy as np
 
 from onelayer.compile.comparison import count_parameters, smallest
-from onelayer.compile.memorize import assemble, settled
+from onelayer.compile.memorize import assemble, settle_conflicts
 from onelayer.errors import HypothesisError
 from onelayer.problems.conflicts import OnConflict
 from onelayer.readouts.method import READOUTS
 from onelayer.search.problem import Options, Problem, read_problem
-from onelayer.search.routes import Found, Step, in_a_dtype_that_does
+from onelayer.search.routes import BestCandidate, Step, in_a_dtype_that_does
 
 
 @dataclass(frozen=True)
@@ -68,12 +68,12 @@ def plan(
 ) -> Plan:
     """Say before compiling what it will take. Same arguments as `memorize`; nothing is written."""
     start = time.perf_counter()
-    given = settled(X, Y, on_conflict, options)
+    given = settle_conflicts(X, Y, on_conflict, options)
     try:
         problem = read_problem(given.sequences, given.answers, options)
-        problem, found = in_a_dtype_that_does(problem, lambda problem: _found(problem, on_step))
+        problem, found = in_a_dtype_that_does(problem, lambda problem: _find_candidate(problem, on_step))
     except HypothesisError as error:
-        conflicts = settled(given.sequences, given.answers, "first", options).conflicts
+        conflicts = settle_conflicts(given.sequences, given.answers, "first", options).conflicts
         return Plan(False, str(error), conflicts=len(conflicts), seconds=time.perf_counter() - start)
     parameters = count_parameters(found)
     span = float(np.ptp(found.context_map.coordinates, axis=0).max())
@@ -98,7 +98,7 @@ def plan(
     )
 
 
-def _found(problem: Problem, on_step: Step | None) -> tuple[Problem, Found]:
+def _find_candidate(problem: Problem, on_step: Step | None) -> tuple[Problem, BestCandidate]:
     """What `memorize` finds in this dtype. If an interpolating readout is exact enough shows when it is built."""
     problem, found, _ = smallest(problem, on_step)
     if found.fit.readout is not None and READOUTS[found.fit.readout.kind].interpolates:

@@ -16,7 +16,7 @@ from onelayer.compile.construction import (
     at_most_float,
     construction,
     enough_levels,
-    extrapolated,
+    extrapolate_levels,
 )
 from onelayer.functions import positional
 from onelayer.functions.positional import Lattice, at_vertices, interpolate
@@ -47,7 +47,7 @@ def plan(request: Request) -> Plan:
         lambda levels: reachable(request, levels),
         rate=2,
     )
-    wanted = extrapolated(levels, error, request.tolerance, rate=2)
+    wanted = extrapolate_levels(levels, error, request.tolerance, rate=2)
     lattice = lattice_of(request, wanted)
     numbers = parameters(request, lattice)
     return Plan(

@@ -52,7 +52,7 @@ def first_look(request: Request, lattice: Lattice, seed: int = 0) -> Look:
         place = np.argsort(order, axis=1) - m * cell
         kinds, which = np.unique(np.argsort(place, axis=1, kind="stable"), axis=0, return_inverse=True)
         for k, falling in enumerate(kinds.tolist()):  # where it is known which component is larger
-            rows, decided = np.flatnonzero(left & (which.ravel() == k)), program.ordered(tuple(falling))
+            rows, decided = np.flatnonzero(left & (which.ravel() == k)), program.simplify_ordered(tuple(falling))
             if len(rows) and decided != program:
                 again = (x[rows] for x in (cell, order, low, high))
                 left[rows] = _error(decided, F, start, width, *again) > request.tolerance

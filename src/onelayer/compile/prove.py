@@ -23,7 +23,7 @@ FROM_DISK = 1 << 28
 ASK = "With certify=True the checker has no limit of time."
 
 
-def certified(
+def certify_model(
     model: Model,
     certify: bool | None,
     data: Callable[[], dict[str, Array]],
@@ -46,7 +46,7 @@ def certified(
             return without_proof(model, f"{error.found}. {error.remedy} {ASK}")
         except OnelayerError as error:  # names that no file holds, answers closer than their rounding
             return without_proof(model, f"{error.found}. {error.remedy}")
-    made = _noted(model, True, f"{len(proof.claims)} claims, which the checker proved; `verify` asks it again")
+    made = _note_proof(model, True, f"{len(proof.claims)} claims, which the checker proved; `verify` asks it again")
     return replace(made, certificate=proof)
 
 
@@ -58,10 +58,10 @@ def too_large(tokens: Array) -> str:
 
 
 def without_proof(model: Model, why: str) -> Model:
-    return _noted(model, False, why)
+    return _note_proof(model, False, why)
 
 
-def _noted(model: Model, proved: bool, why: str) -> Model:
+def _note_proof(model: Model, proved: bool, why: str) -> Model:
     built = replace(model, ledger=Ledger((*model.ledger.lines, Constant("certified", proved, why))))
     if "evaluator" in vars(model):
         vars(built)["evaluator"] = model.evaluator

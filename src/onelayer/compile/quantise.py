@@ -15,7 +15,7 @@ from onelayer.compile.construction import (
     at_most_float,
     construction,
     enough_levels,
-    extrapolated,
+    extrapolate_levels,
 )
 from onelayer.functions import quantise
 from onelayer.functions.grid import Grid
@@ -48,7 +48,7 @@ def plan(request: Request, distinct: bool = False) -> Plan:
         lambda levels: grid_of(request, levels).count * request.target.n <= MOST_TOKENS,
         rate=1,
     )
-    wanted = extrapolated(levels, error, request.tolerance, rate=1)
+    wanted = extrapolate_levels(levels, error, request.tolerance, rate=1)
     # As measured: plateaus for few answers, tables or retrieval for many; and a trapezoid for each cell of a token.
     grid, answers, q = grid_of(request, wanted), answers_of(request, wanted), request.target.components
     return Plan(

@@ -9,7 +9,7 @@ import numpy as np
 
 from onelayer.certificates.data import of_text
 from onelayer.compile import next_token as construction
-from onelayer.compile.prove import certified
+from onelayer.compile.prove import certify_model
 from onelayer.errors import DataError, FileError, OptionError
 from onelayer.interfaces import NextToken
 from onelayer.measure.recall import recall
@@ -73,7 +73,9 @@ def memorize_text(
         alphabet=tuple(np.unique(ids).tolist()),
     )
     model = Model(transformer, interface, ledger, gadgets=gadgets)
-    return certified(model, certify, lambda: of_text(interface, text), lambda: recall(model, text).first_wrong, say)
+    return certify_model(
+        model, certify, lambda: of_text(interface, text), lambda: recall(model, text).first_wrong, say
+    )
 
 
 def python_reference() -> str:

@@ -16,7 +16,7 @@ from onelayer.problems import unknown_inputs as strangers
 from onelayer.problems.sequences import Sequences
 from onelayer.readouts.false_hits import Fingerprints, Stored, upper_limit
 from onelayer.search.problem import Problem
-from onelayer.search.routes import Found
+from onelayer.search.routes import BestCandidate
 
 Array = NDArray[Any]
 
@@ -36,7 +36,7 @@ class Asked:
     bound: float
 
 
-def unknown_inputs(problem: Problem, found: Found, model: Model) -> list[Constant]:
+def unknown_inputs(problem: Problem, found: BestCandidate, model: Model) -> list[Constant]:
     """Lines of the ledger for a model with a default."""
     readout = found.fit.readout
     if problem.default is None or readout is None or readout.stored is None:

@@ -86,7 +86,7 @@ def construct(
     return ContextMap(
         embedding,
         feedforward,
-        averaging(rank, dtype),
+        averaging_attention(rank, dtype),
         Linear(weight, np.zeros(rank, dtype)),
         names,
         coordinates,
@@ -99,7 +99,7 @@ def construct(
     )
 
 
-def averaging(rank: int, dtype: np.dtype[Any]) -> Attention:
+def averaging_attention(rank: int, dtype: np.dtype[Any]) -> Attention:
     """Zero query and key: every weight is 1/n. Channels are codes, index, contexts."""
     width = rank + 1 + rank
     W_Q, W_K, W_V = (np.zeros((1, width, rank), dtype) for _ in range(3))

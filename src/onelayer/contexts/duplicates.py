@@ -48,7 +48,7 @@ def separation_lower(counts_a: ArrayLike, counts_b: ArrayLike, levels: ArrayLike
     >>> round(separation_lower([1, 1, 0], [1, 0, 1], [8.0, 4.0, 0.0]), 4)
     0.0527
     """
-    first, second, where = _checked(counts_a, counts_b, levels)
+    first, second, where = _check_counts(counts_a, counts_b, levels)
     if not first[0] or not second[0]:
         return LEMMA_D_OTHER_TOP * float(-np.diff(where).max())
     differs = first * second[0] != second * first[0]  # m_k/m differ, in whole numbers
@@ -63,7 +63,7 @@ def separation_lower(counts_a: ArrayLike, counts_b: ArrayLike, levels: ArrayLike
     return LEMMA_D_SAME_TOP / (int(first[0]) * int(second[0])) * x * math.exp(-x)
 
 
-def _checked(
+def _check_counts(
     counts_a: ArrayLike, counts_b: ArrayLike, levels: ArrayLike
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """Both multiplicities as whole numbers over the occurring levels, largest level first."""

@@ -68,7 +68,7 @@ class Hashes:
             return self.places
         return np.column_stack([self.places, np.arange(len(self.places)) == 0])
 
-    def shifted(self, raw: Array) -> Array:
+    def shift(self, raw: Array) -> Array:
         """z [..., n, s] of raw codes."""
         return raw if self.places is None else raw + self.places.astype(raw.dtype)
 
@@ -144,7 +144,7 @@ def draw_hashes(
     density = min(DENSITY, 0.8 * mean)
     knots = step * rng.choice([-1, 0, 1], (s, pieces + 1), p=[density / 2, 1 - density, density / 2])
     narrow = few and not wide and (sink or step <= SMALL_STEP)
-    own = _turned(s, NARROW if narrow else (WIDE_RANGE if wide else OWN_RANGE) // (pieces * step), rng)
+    own = _rotation(s, NARROW if narrow else (WIDE_RANGE if wide else OWN_RANGE) // (pieces * step), rng)
     return Hashes(step, knots.astype(np.float64), own * float(stays), offsets, sink, dtype)
 
 
@@ -167,7 +167,7 @@ def hashed_coordinates(sequences: Sequences, hashes: Hashes, z: Array, per_seque
     return (out.reshape(-1, rank) if valid is None else out.reshape(N, n, rank)[valid]), size
 
 
-def _turned(s: int, length: int, rng: np.random.Generator) -> Array:
+def _rotation(s: int, length: int, rng: np.random.Generator) -> Array:
     """[s, s] whole: pairs of channels are turned, which makes more values of them and leaves them uncorrelated."""
     own = np.diag(rng.choice([-1, 1], s) * max(1, length))
     for i in range(0, s - 1 if length > 1 else 0, 2):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.contexts.stream import Draw, few_bits
+from onelayer.contexts.stream import ChannelDraw, few_bits
 from onelayer.gadgets.gadget import Gadget
 from onelayer.ledger import Constant
 from onelayer.network import Attention, Embedding, Linear
@@ -45,7 +45,9 @@ class ContextMap:
         return float((high - low).max())
 
 
-def build_head(draw: Draw, sequences: Sequences, beta: float, shared: bool, per_sequence: bool) -> ContextMap:
+def build_head(
+    draw: ChannelDraw, sequences: Sequences, beta: float, shared: bool, per_sequence: bool
+) -> ContextMap:
     """Logits beta y_j y_k, or beta y_j with a shared query; contexts are the averages of the drawn values."""
     dtype, beta = draw.dtype, few_bits(beta)
     contexts = softmax_contexts(draw.keys, draw.values, sequences.lengths, beta, shared)  # [N, n or 1, s]
@@ -134,7 +136,7 @@ def coordinate_radius_upper(
     return 1.01 * (average + (errors[1] + errors[2]) * unit)
 
 
-def _attention(draw: Draw, beta: float, shared: bool, dtype: np.dtype[Any]) -> Attention:
+def _attention(draw: ChannelDraw, beta: float, shared: bool, dtype: np.dtype[Any]) -> Attention:
     width, s = len(draw.channels), draw.rank
     W_Q, W_K, W_V, W_O = (np.zeros(shape) for shape in ((width, s), (width, s), (width, s), (s, width)))
     W_K[:, 0] = draw.key_column

@@ -73,16 +73,16 @@ def construct(
     stream = stream.uncentred() if isinstance(stream, RealStream) else stream
     own, total = _weights(n, ragged, per_sequence, wide)
     if stream.positions:
-        return _hashed(sequences, stream, rank, attempt, rng, per_sequence, wide)
+        return _hashed_map(sequences, stream, rank, attempt, rng, per_sequence, wide)
     bits = code_bits(n, stream.dtype, ragged, total / n, own if ragged else 0.0)
-    if not ragged and (bits < FEWEST_JOINT_BITS or _numbered(stream)):  # shorter as two codes
-        return _hashed(sequences, stream, rank, attempt, rng, per_sequence, wide)
+    if not ragged and (bits < FEWEST_JOINT_BITS or _has_numbered_tokens(stream)):  # shorter as two codes
+        return _hashed_map(sequences, stream, rank, attempt, rng, per_sequence, wide)
     if bits < FEWEST_BITS:
         raise _too_long(n, stream.dtype, bits)
     return _joint(sequences, stream, rank, attempt, rng, per_sequence, (own, total, bits))
 
 
-def _numbered(stream: Stream) -> bool:
+def _has_numbered_tokens(stream: Stream) -> bool:
     """Whether a token is known by the digits of a number."""
     if isinstance(stream, TokenStream):
         return numbers_words(stream)
@@ -113,7 +113,7 @@ def _joint(
         table = (table - (1 << (bits - 1))) * dtype.type(own)
         embedding, gadgets, values, count = Embedding(table=table), (), table[stream.ids], stream.vocabulary
     if per_sequence:  # the token's own code must not show: contexts get channels of their own
-        gadgets = (*gadgets[:-1], _widened(gadgets[-1])) if gadgets else (_widened(_identity(rank, dtype)),)
+        gadgets = (*gadgets[:-1], _pad_outputs(gadgets[-1])) if gadgets else (_pad_outputs(_identity(rank, dtype)),)
     coordinates, largest = joint_coordinates(sequences, values, own, total, per_sequence)
     largest *= total / n
     ours = 0.0 if sequences.lengths is None else 2.0**-53
@@ -121,7 +121,7 @@ def _joint(
     def radius(top: float, unit: float) -> float:
         return coordinate_radius(n, largest, top, unit)
 
-    attention = summing(rank, total, dtype, separate=per_sequence, own=own)
+    attention = summing_attention(rank, total, dtype, separate=per_sequence, own=own)
     constants = (
         Constant("code_bits", bits, "token codes are whole numbers of about this many bits"),
         Constant("coded", count, "thresholds on components of real tokens, or token ids"),
@@ -130,7 +130,7 @@ def _joint(
     return _context_map((embedding, gadgets, attention), coordinates, radius, ours, constants)
 
 
-def _hashed(
+def _hashed_map(
     sequences: Sequences,
     stream: Stream,
     rank: int,
@@ -154,7 +154,7 @@ def _hashed(
     few, placed = sequences.token_count() <= FEW_TOKENS, stream.positions
     hashes = draw_hashes(n, raw.top, dtype, rng, places=placed, sink=sink, stays=stays, wide=wide, few=few)
     embedding, gadgets = raw.network(hashes)
-    coordinates, size = hashed_coordinates(sequences, hashes, hashes.shifted(raw.values), per_sequence)
+    coordinates, size = hashed_coordinates(sequences, hashes, hashes.shift(raw.values), per_sequence)
 
     def radius(top: float, unit: float) -> float:
         return sum_radius(n, size, top, unit, sink)
@@ -253,7 +253,7 @@ def spacing(sequences: Sequences) -> float:
     return 1.0 if sequences.lengths is None else 1.0 / sequences.n
 
 
-def summing(rank: int, total: float, dtype: np.dtype[Any], separate: bool, own: float = 1.0) -> Attention:
+def summing_attention(rank: int, total: float, dtype: np.dtype[Any], separate: bool, own: float = 1.0) -> Attention:
     """Zero query and key: every weight is 1/n, and W_O = ``total`` = c n makes c sums of it."""
     width = 2 * rank if separate else rank
     W_Q, W_K, W_V = (np.zeros((1, width, rank), dtype) for _ in range(3))
@@ -266,7 +266,7 @@ def _identity(rank: int, dtype: np.dtype[Any]) -> Affine:
     return Affine(Linear(np.eye(rank, dtype=dtype), np.zeros(rank, dtype)))
 
 
-def _widened(last: Gadget) -> Affine:
+def _pad_outputs(last: Gadget) -> Affine:
     """The same outputs, followed by as many zeros."""
     assert isinstance(last, Affine)
     layer = last.layer

@@ -88,10 +88,10 @@ class Quantiser:
             )
             cuts = self.start[steps].astype(self.dtype)
             if found and len(found[-1].table) * len(levels) <= COMBINATIONS:
-                found[-1] = found[-1].joined(int(i), cuts, levels)
+                found[-1] = found[-1].join(int(i), cuts, levels)
             else:
                 first = codes.bias if not found else np.zeros(codes.width)
-                found.append(_Lookup([], first[None].astype(np.float64)).joined(int(i), cuts, levels))
+                found.append(_Lookup([], first[None].astype(np.float64)).join(int(i), cuts, levels))
         return [_Lookup(lookup.cuts, lookup.table.astype(codes.weight.dtype)) for lookup in found]
 
 
@@ -102,7 +102,7 @@ class _Lookup:
     cuts: list[tuple[int, Array]]  # components, and where their steps lie
     table: Array  # [combinations, s]
 
-    def joined(self, component: int, cuts: Array, levels: Array) -> _Lookup:
+    def join(self, component: int, cuts: Array, levels: Array) -> _Lookup:
         """With one more component, whose levels [L, s] add to the code."""
         table = (self.table[:, None] + levels).reshape(-1, levels.shape[1])
         return _Lookup([*self.cuts, (component, cuts)], table)
@@ -203,7 +203,7 @@ def _with_cuts(d: int, component: Array, slope: Array, start: Array, dtype: np.d
     return Quantiser(d, component[order], slope[order], start[order], dtype)
 
 
-def thinned(tokens: Array, used: Array | None, step: int) -> Array:
+def thin_tokens(tokens: Array, used: Array | None, step: int) -> Array:
     """Every step-th of the tokens that are used."""
     return tokens[::step] if used is None else tokens[used[::step]]
 
@@ -211,7 +211,7 @@ def thinned(tokens: Array, used: Array | None, step: int) -> Array:
 def _windows(tokens: Array, used: Array | None, levels: int) -> list[tuple[Array, Array]]:
     """Where to look for gaps in each component, judged by a sample; the extremes always belong to it."""
     d, T = tokens.shape[1], len(tokens) if used is None else len(used)
-    sample = thinned(tokens, used, -(-T * d // SAMPLE))
+    sample = thin_tokens(tokens, used, -(-T * d // SAMPLE))
     low, high = column_bounds(tokens)
     sample = np.concatenate([low[None], sample, high[None]])
     neighbours = min(NEIGHBOURS_OF_MANY, SAMPLE // (4 * d * levels))

@@ -103,7 +103,7 @@ def constants(
 def construct(X: Any, seed: int = 0, lengths: Any = None, spare_channel: bool = False) -> Attention:
     """The head in float64, one of size 1 without biases. It writes along v; or, with a spare channel, into one
     more channel of the residual stream, which the embedding has to leave zero."""
-    v, c = chosen(X, seed, lengths, spare_channel)
+    v, c = choose_direction(X, seed, lengths, spare_channel)
     width = len(v) + spare_channel
     read, write = np.zeros((1, width, 1)), np.zeros((1, 1, width))
     read[0, : len(v), 0] = v
@@ -150,7 +150,7 @@ def context_map(sequences: Sequences, stream: Stream, seed: int, attempt: int) -
 
 def conclusion(X: Any, seed: int = 0, lengths: Any = None, spare_channel: bool = False) -> Claim:
     """What ``construct`` with the same arguments is claimed to be."""
-    _, c = chosen(X, seed, lengths, spare_channel)
+    _, c = choose_direction(X, seed, lengths, spare_channel)
     return Claim(c.r, c.log10_delta)
 
 
@@ -180,7 +180,7 @@ def run_exact(
     return evaluate("rank_one", tokens, codes, v, promise, spare_channel, max_bits)
 
 
-def chosen(X: Any, seed: int, lengths: Any, spare_channel: bool) -> tuple[Floats, Constants]:
+def choose_direction(X: Any, seed: int, lengths: Any, spare_channel: bool) -> tuple[Floats, Constants]:
     """The searched direction and its constants."""
     separation = hypotheses(X, lengths)
     tokens, _ = distinct(X, lengths)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onelayer.contexts.hashed import Hashes
-from onelayer.contexts.quantiser import Quantiser, quantise, thinned, told_apart
+from onelayer.contexts.quantiser import Quantiser, quantise, thin_tokens, told_apart
 from onelayer.contexts.stream import RealStream, TokenStream
 from onelayer.gadgets.affine import Affine
 from onelayer.gadgets.gadget import Gadget
@@ -197,8 +197,8 @@ def reals(
     if attempt:
         quantiser = told_apart(quantiser, flat, used)
     steps = _drawn_steps(quantiser, rank, rng)
-    trial = quantiser.features(thinned(flat, used, max(1, T >> 16)), _linear(steps, np.zeros(rank), dtype))
-    steps, trial = _unrelated(steps, trial)
+    trial = quantiser.features(thin_tokens(flat, used, max(1, T >> 16)), _linear(steps, np.zeros(rank), dtype))
+    steps, trial = _uncorrelate(steps, trial)
     centre = trial.mean(axis=0)
     spread = np.abs(trial - centre).max(axis=0)
     scale = np.where(spread > 0, 0.45 * span / np.where(spread > 0, spread, 1.0), 0.0)
@@ -223,7 +223,7 @@ def _drawn_steps(quantiser: Quantiser, rank: int, rng: np.random.Generator) -> A
     return steps
 
 
-def _unrelated(steps: Array, trial: Array) -> tuple[Array, Array]:
+def _uncorrelate(steps: Array, trial: Array) -> tuple[Array, Array]:
     """Steps, and the codes that they give, mixed so that channels are uncorrelated: cells of two of them are then
     about equally full."""
     if len(trial) < 4 * trial.shape[1] or np.linalg.matrix_rank(covariance := np.cov(trial.T)) < trial.shape[1]:

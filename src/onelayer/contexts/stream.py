@@ -1,8 +1,8 @@
 """The residual stream that attention reads: real tokens lifted, or token ids looked up, with room for contexts.
 
-A `Draw` is one random choice of what each channel is read for: a key level and s values per token for attention,
-and s codes per token that keep different tokens apart in the readout. Its arrays are float64 evaluations with
-weights that are already rounded to the model's dtype, so they are what the model computes, up to rounding.
+A `ChannelDraw` is one random choice of what each channel is read for: a key level and s values per token for
+attention, and s codes per token that keep different tokens apart in the readout. Its arrays are float64 evaluations
+with weights that are already rounded to the model's dtype, so they are what the model computes, up to rounding.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BETA_BITS = 8
 
 
 @dataclass(frozen=True)
-class Draw:
+class ChannelDraw:
     """Key levels [N, n], values and codes [N, n, s], and the columns [width] or [width, s] that read them."""
 
     embedding: Embedding
@@ -106,10 +106,10 @@ class RealStream:
 
     def draw(
         self, rank: int, rng: np.random.Generator, attempt: int, coded: bool, key: Array | None = None
-    ) -> Draw:
+    ) -> ChannelDraw:
         """One random reading: rank values (the first is the key level, along ``key`` if given) and rank codes."""
         n, d = self.tokens.shape[1:]
-        directions, read = self._read(rank, rng, attempt, coded, key)
+        directions, read = self._read_directions(rank, rng, attempt, coded, key)
         values, codes = read[..., :rank], read[..., rank:]
         magnitude = self.norm * np.linalg.norm(directions * self.scale[:, None], axis=0)  # bounds sum |x||v|
         # Centring rounds nothing, which a checker does not know.
@@ -127,7 +127,7 @@ class RealStream:
             codes = codes + columns[d + 1, rank:] * np.arange(n)[:, None]
             magnitude += np.where(np.arange(2 * rank) < rank, 1.0, n * columns[d + 1])
         names = [f"x{i}" for i in range(d)] + ["level of place", "place"] * self.positions
-        return Draw(
+        return ChannelDraw(
             self._embedding(width, places),
             self.dtype,
             (*names, *(f"context{i}" for i in range(rank))),
@@ -141,7 +141,7 @@ class RealStream:
             code_error=float((d + rank + 4) * magnitude[rank:].max()),
         )
 
-    def _read(
+    def _read_directions(
         self, rank: int, rng: np.random.Generator, attempt: int, coded: bool, key: Array | None
     ) -> tuple[Array, Array]:
         """Random directions [d, 2 rank] and what they read off every token, [N, n, 2 rank]."""
@@ -190,7 +190,7 @@ class TokenStream:
         attempt: int,  # noqa: ARG002
         coded: bool,
         key: Array | None = None,
-    ) -> Draw:
+    ) -> ChannelDraw:
         """One random reading: rank levels per token, the first [V] of them given by ``key`` or random."""
         V, n = self.vocabulary, self.ids.shape[1]
         strata = np.stack([rng.permutation(V) for _ in range(rank)], axis=1)
@@ -216,7 +216,7 @@ class TokenStream:
             codes = codes + places[:, rank, None].astype(np.float64)
         top_code = float(np.abs(codes).max())
         self._refuse_codes(top_code)
-        return Draw(
+        return ChannelDraw(
             Embedding(table=table, positions=places),
             self.dtype,
             (*names, *(f"context{i}" for i in range(rank))),

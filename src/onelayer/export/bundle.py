@@ -94,7 +94,7 @@ def _holds(target: Path, content: dict[str, bytes]) -> bool:
 
 def _write_folder(target: Path, content: dict[str, bytes]) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
-    building = Path(tempfile.mkdtemp(prefix=_hidden(target), dir=target.parent))
+    building = Path(tempfile.mkdtemp(prefix=_hidden_name(target), dir=target.parent))
     try:
         for name, part in content.items():
             _write(building / name, part)
@@ -105,7 +105,7 @@ def _write_folder(target: Path, content: dict[str, bytes]) -> None:
         raise
 
 
-def _hidden(target: Path) -> str:
+def _hidden_name(target: Path) -> str:
     """How the folder is named in which a process builds a bundle."""
     return f".{target.name}.saving-{os.getpid()}-"
 
@@ -158,34 +158,34 @@ def read(path: str | os.PathLike[str]) -> Parts:
         named = _content(folder, NAMES) if "names_sha256" in description else b""
         digests += [(NAMES, named, description["names_sha256"])] if known != FIRST else []
     except (KeyError, TypeError, AttributeError, json.JSONDecodeError, UnicodeDecodeError):
-        raise _refused(folder, f"{DESCRIPTION} is truncated or edited", "Save the model again.") from None
+        raise _refusal(folder, f"{DESCRIPTION} is truncated or edited", "Save the model again.") from None
     if known not in (FORMAT, *FORMER):
-        raise _refused(folder, f"it has the format {known!r}, not {FORMAT!r}", "Use the version that wrote it.")
+        raise _refusal(folder, f"it has the format {known!r}, not {FORMAT!r}", "Use the version that wrote it.")
     for name, content, expected in digests:
         if hashlib.sha256(content).hexdigest() != expected:
-            raise _refused(folder, f"{name} does not have the digest in {DESCRIPTION}", "Save the model again.")
+            raise _refusal(folder, f"{name} does not have the digest in {DESCRIPTION}", "Save the model again.")
     try:
         if _metadata(weights).get("description_sha256") != _digest_of(description):
-            raise _refused(folder, f"{DESCRIPTION} was edited after it was saved", "Save the model again.")
+            raise _refusal(folder, f"{DESCRIPTION} was edited after it was saved", "Save the model again.")
         names = former_names(description) if known == FIRST else json.loads(named)
         parts = _rebuild(description, load_tensors(weights), names)
         if known != FIRST and names_of(parts) != names:
-            raise _refused(folder, f"{NAMES} does not fit the weights", "Save the model again.")
+            raise _refusal(folder, f"{NAMES} does not fit the weights", "Save the model again.")
         certificate = _certificate(folder, weights, description, parts)
         if known == FORMAT and (found := _of_another(parts, certificate)):
-            raise _refused(folder, f"its certificate is of another model: {found}", "Save the model again.")
+            raise _refusal(folder, f"its certificate is of another model: {found}", "Save the model again.")
         return replace(parts, certificate=certificate)
     except FileError:
         raise
     except (SafetensorError, KeyError, TypeError, ValueError, AttributeError) as error:
-        raise _refused(folder, f"its parts do not fit together ({error})", "Save the model again.") from None
+        raise _refusal(folder, f"its parts do not fit together ({error})", "Save the model again.") from None
 
 
 def _content(folder: Path, name: str) -> bytes:
     try:
         return (folder / name).read_bytes()
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise _refused(folder, f"there is no {error.filename}", "Give the folder that `save` wrote.") from None
+        raise _refusal(folder, f"there is no {error.filename}", "Give the folder that `save` wrote.") from None
     except OSError as error:
         raise FileError.of(error, folder) from error
 
@@ -232,7 +232,7 @@ def _describe(model: Model) -> dict[str, Any]:
     """What is neither a weight nor a name."""
     return {
         "format": FORMAT,
-        **structure.described(model.transformer),
+        **structure.describe_structure(model.transformer),
         "interface": model.interface.to_json(),
         "ledger": model.ledger.to_json(),
         "gadgets": [covered.to_json() for covered in model.gadgets],
@@ -241,7 +241,7 @@ def _describe(model: Model) -> dict[str, Any]:
 
 
 def _rebuild(description: dict[str, Any], tensors: dict[str, Any], names: Names) -> Parts:
-    transformer = structure.rebuilt(description, tensors, names["causal"])
+    transformer = structure.rebuild_network(description, tensors, names["causal"])
     if {name for name, _ in transformer.tensors()} != set(tensors):
         raise ValueError("the weights file holds tensors that the model does not use")
     vocabulary, classes = names_file.read(names["tokens"]), names_file.read(names["answers"])
@@ -266,7 +266,7 @@ def _put_in_place(building: Path, target: Path) -> None:
     if not target.exists():
         building.rename(target)
         return
-    old = Path(tempfile.mkdtemp(prefix=_hidden(target), dir=target.parent))
+    old = Path(tempfile.mkdtemp(prefix=_hidden_name(target), dir=target.parent))
     target.rename(old / OLD)
     building.rename(target)
     shutil.rmtree(old, ignore_errors=True)
@@ -276,5 +276,5 @@ def _unfit(target: Path, found: str, remedy: str) -> FileError:
     return FileError("file", f"a folder for the model at {target}", found, remedy)
 
 
-def _refused(folder: Path, found: str, remedy: str) -> FileError:
+def _refusal(folder: Path, found: str, remedy: str) -> FileError:
     return FileError("file", f"a onelayer bundle at {folder}", found, remedy)

@@ -184,7 +184,7 @@ def attention(g: Nodes, a: Attention, h: str, mask: str, keys: str) -> str:
         weights = g.add("Relu", logits) if a.kind == "relu" else logits
         averages = g.add("MatMul", g.add("Where", mask, weights, g.constant(0, g.dtype)), v)
         averages = g.add("Div", averages, g.add("Max", keys, g.constant(1, g.dtype))) if a.mean else averages
-        return _written(g, averages, own)
+        return _write_averages(g, averages, own)
     logits = g.add("Where", mask, logits, g.constant(-np.inf, g.dtype), name=f"{g.layer}{g.loop}logits")
     if a.kind == "softmax":
         name = f"{g.layer}{g.loop}attention"
@@ -197,10 +197,10 @@ def attention(g: Nodes, a: Attention, h: str, mask: str, keys: str) -> str:
     if keys:  # a query may see none
         zero = g.constant(0, g.dtype)
         averages = g.add("Where", g.add("Greater", keys, zero), averages, zero)
-    return _written(g, averages, own)
+    return _write_averages(g, averages, own)
 
 
-def _written(g: Nodes, averages: str, own: str) -> str:
+def _write_averages(g: Nodes, averages: str, own: str) -> str:
     return g.add("ReduceSum", g.add("MatMul", averages, f"{own}.W_O"), g.constant([1]), keepdims=0)
 
 
@@ -209,12 +209,12 @@ def stack(g: Nodes, name: str, layers: Sequence[Layer], h: str) -> str:
         if i:
             h = g.add("Relu", h)
         own = f"{g.layer}{name}.{i}"
-        h = grouped(g, own, layer, h) if isinstance(layer, Grouped) else g.add("MatMul", h, f"{own}.weight")
+        h = write_grouped(g, own, layer, h) if isinstance(layer, Grouped) else g.add("MatMul", h, f"{own}.weight")
         h = g.add("Add", h, f"{own}.bias", name=f"{g.loop}{own}")
     return h
 
 
-def grouped(g: Nodes, name: str, layer: Grouped, h: str) -> str:
+def write_grouped(g: Nodes, name: str, layer: Grouped, h: str) -> str:
     """Products with each group's block, then sums over its inputs.
 
     onnxruntime has no Conv in float64, and sums over the last axis ten times faster than over another.

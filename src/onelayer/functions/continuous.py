@@ -73,14 +73,14 @@ class Continuous:
     constants: tuple[Constant, ...]
 
 
-def choose(values: Values, domain: Domain, scope: Scope, seed: int = 0) -> Fit:
+def choose(values: Values, domain: Domain, scope: Scope, seed: int = 0) -> SampledStream:
     """The smoothest heads whose stream a few units read about as well as any."""
-    fits = [Fit(values, domain, scope, scale, seed) for scale in SCALES]
+    fits = [SampledStream(values, domain, scope, scale, seed) for scale in SCALES]
     errors = [found.error(found.ridges(SCALE_UNITS)) for found in fits]
     return next(found for found, error in zip(fits, errors, strict=True) if error <= WORTH * min(errors))
 
 
-def construct(found: Fit, units: int) -> Continuous:
+def construct(found: SampledStream, units: int) -> Continuous:
     """The model of ``found`` with so many units, for an equivariant or invariant function."""
     ridges = found.ridges(units)
     transformer, gadgets = found.transformer(ridges)
@@ -98,7 +98,7 @@ def construct(found: Fit, units: int) -> Continuous:
     return Continuous(transformer, gadgets, form, float(np.abs(answers - wanted).max()), constants)
 
 
-class Fit:
+class SampledStream:
     """Samples of a function and of the stream that heads of one scale make of them.
 
     ``values`` are [B, n, q] (scope "token") or [B, q] for sequences [B, n, d]. With one answer a sequence, only the
@@ -110,16 +110,16 @@ class Fit:
         self.heads = stream(domain, scale, seed)
         self.read = slice(0 if scope == "token" else domain.d, None)
         rng = np.random.default_rng([seed, 21])
-        self.seen = self._sampled(domain.draw(SAMPLES, rng))
-        self.fresh = self._sampled(domain.draw(FRESH, rng))
+        self.seen = self._sample(domain.draw(SAMPLES, rng))
+        self.fresh = self._sample(domain.draw(FRESH, rng))
 
-    def _sampled(self, X: Array) -> tuple[Array, Array, Array]:
+    def _sample(self, X: Array) -> tuple[Array, Array, Array]:
         """Sequences, what a readout sees of the first token, and its answer; others are first in another order."""
         X = X.astype(self.domain.dtype).astype(np.float64)
         F = self.values(X)
-        return X, self.streamed(X), F[:, 0] if self.scope == "token" else F
+        return X, self.stream_of(X), F[:, 0] if self.scope == "token" else F
 
-    def streamed(self, X: Array) -> Array:
+    def stream_of(self, X: Array) -> Array:
         h: Array = evaluate(self.heads.transformer(), X.astype(self.domain.dtype))[:, 0, self.read]
         return h.astype(np.float64)
 

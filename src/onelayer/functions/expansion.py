@@ -38,7 +38,7 @@ class Expansion:
             return {((), (k,)): Fraction(1)}
         if op in ("add", "sub", "neg"):
             signs = (-1,) if op == "neg" else (1, 1 if op == "add" else -1)
-            return added([(self.expand(i), sign) for i, sign in zip(of, signs, strict=True)])
+            return add_terms([(self.expand(i), sign) for i, sign in zip(of, signs, strict=True)])
         if op == "mul":
             return self._times(self.expand(of[0]), self.expand(of[1]))
         if op == "div" and ("y" not in L.free[of[1]] or L.free[of[1]] == {"y"}):
@@ -85,7 +85,7 @@ class Expansion:
             parts.setdefault("free" if not ys else "both" if free else "y", {})[free, ys] = c
         L = self.lines
         return {
-            name: L.sum([L.scaled(c, self.raw(free + ys)) for (free, ys), c in part.items()])
+            name: L.sum([L.scale(c, self.raw(free + ys)) for (free, ys), c in part.items()])
             for name, part in parts.items()
         }
 
@@ -98,7 +98,7 @@ class Expansion:
             return self.expand(of[0])
         if op in ("add", "sub", "neg"):
             signs = (-1,) if op == "neg" else (1, 1 if op == "add" else -1)
-            return added([(self.pool_terms(i), sign) for i, sign in zip(of, signs, strict=True)])
+            return add_terms([(self.pool_terms(i), sign) for i, sign in zip(of, signs, strict=True)])
         if op == "mul":
             a, b = (self.pool_terms(i) for i in of)
             if not (any(ys for _, ys in a) and any(ys for _, ys in b)):
@@ -106,7 +106,7 @@ class Expansion:
         return {((k,), ()): Fraction(1)}
 
 
-def added(parts: list[tuple[Terms, int]]) -> Terms:
+def add_terms(parts: list[tuple[Terms, int]]) -> Terms:
     found: Terms = {}
     for terms, sign in parts:
         for at, c in terms.items():

@@ -174,7 +174,7 @@ class _Writer:
         items: Items = {k: (np.array([i]), np.ones(1), 0.0) for i, k in enumerate(p.inputs)}
         width = len(p.inputs)
         for at in range(depth):
-            items, width = self._hidden(items, width, at)
+            items, width = self._add_hidden(items, width, at)
         columns = [self._column(items, width, k) for k in p.wanted]
         self.made.append((np.stack([w for w, _ in columns], axis=1), np.array([c for _, c in columns])))
         self.stages.append(list(p.wanted))
@@ -195,7 +195,7 @@ class _Writer:
             missing += float(e) * start
         return column.astype(self.dtype).astype(np.float64), missing
 
-    def _hidden(self, items: Items, width: int, at: int) -> tuple[Items, int]:
+    def _add_hidden(self, items: Items, width: int, at: int) -> tuple[Items, int]:
         p = self.phase
         read = [j for j in p.functions if p.level(p.source(j)) == at]
         needed = {j for k in p.numbers if p.level(k) > at for j in p.sum(k)[0]} - set(read)

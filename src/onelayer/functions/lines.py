@@ -77,7 +77,7 @@ class Lines:
             return of[1] if first == 1 else self.const(0)
         return self._put((op, *of))
 
-    def scaled(self, factor: Fraction | int, k: int) -> int:
+    def scale(self, factor: Fraction | int, k: int) -> int:
         return self.add("mul", self.const(factor), k)
 
     def sum(self, terms: Sequence[int]) -> int:
@@ -175,10 +175,10 @@ class Lines:
         return f"-{parts[0]}" if op == "neg" else f"{op}({', '.join(parts)})"
 
     def to_json(self) -> list[list[Any]]:
-        return [_written(line) for line in self.lines]
+        return [_write_line(line) for line in self.lines]
 
 
-def _written(line: Line) -> list[Any]:
+def _write_line(line: Line) -> list[Any]:
     if line[0] != "const":
         return list(line)
     value = line[1]

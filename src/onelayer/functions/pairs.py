@@ -42,7 +42,7 @@ class Pairs:
         """Lines that are near the outputs: the tolerance is shared out over all functions of pairs."""
         for k in outputs:
             self._look(k, 1.0, False)
-        return [self._rebuilt(k, False) for k in outputs]
+        return [self._rebuild(k, False) for k in outputs]
 
     # What has to be replaced ------------------------------------------------------------------------------------
 
@@ -72,7 +72,7 @@ class Pairs:
         for i, slope in zip(of, slopes(op, [self.lines.ranges[i] for i in of]), strict=True):
             self._look(i, gain * slope, inside or op == "mean")
 
-    def _rebuilt(self, k: int, inside: bool) -> int:
+    def _rebuild(self, k: int, inside: bool) -> int:
         if (k, inside) not in self.done:
             op, *of = self.lines.lines[k]
             if op in ("x", "y", "const"):
@@ -80,7 +80,7 @@ class Pairs:
             elif self._is_pair(k, inside):
                 made = self._series(k, self.tolerance / (len(self.gains) * max(self.gains[k], 1e-12)))
             else:
-                made = self.lines.add(op, *(self._rebuilt(i, inside or op == "mean") for i in of))
+                made = self.lines.add(op, *(self._rebuild(i, inside or op == "mean") for i in of))
             self.done[k, inside] = made
         return self.done[k, inside]
 
@@ -109,17 +109,17 @@ class Pairs:
                 w = dyadic(math.pi / (wider * half))
                 angle = np.arange(1, count + 1) * float(w) * (s[:, None] - float(middle))
                 columns = np.concatenate([np.ones((len(s), 1)), np.sin(angle), np.cos(angle)], axis=1)
-                found, error = fitted(columns, wanted, eps)
+                found, error = fit_coefficients(columns, wanted, eps)
                 fits.append((error > eps, float(np.abs(found).sum()), w, found))
             missed, _, w, found = min(fits, key=lambda fit: fit[:2])
             if not missed:
                 moved = L.add("sub", u, L.const(middle))
                 terms = [L.const(Fraction(float(found[0])))]
                 for i, c in enumerate(found[1:]):
-                    angle_line = L.scaled((i % count + 1) * w, moved)
+                    angle_line = L.scale((i % count + 1) * w, moved)
                     if c:
                         wave = L.add("sin" if i < count else "cos", angle_line)
-                        terms.append(L.scaled(Fraction(float(c)), wave))
+                        terms.append(L.scale(Fraction(float(c)), wave))
                 return L.sum(terms)
         raise self._too_many(k, f"{MOST_WAVES} waves", eps)
 
@@ -143,7 +143,7 @@ class Pairs:
         return self.rewriter.refusal(found, "Ask for a larger tolerance, or use another construction.")
 
 
-def fitted(columns: Array, wanted: Array, eps: float) -> tuple[Array, float]:
+def fit_coefficients(columns: Array, wanted: Array, eps: float) -> tuple[Array, float]:
     """Least squares with small coefficients, of which the smallest are left out; and the largest error."""
     found = np.linalg.lstsq(columns, wanted, rcond=SMALLEST)[0]
     found[np.abs(found) < DROPPED * eps] = 0.0

@@ -32,7 +32,7 @@ from onelayer.network import Embedding, Transformer
 from onelayer.problems.answers import AnswerForm
 from onelayer.problems.scopes import Scope
 from onelayer.search.problem import Mapping, Options, read_problem
-from onelayer.search.routes import Found, search
+from onelayer.search.routes import BestCandidate, search
 from onelayer.statements import CATALOGUE
 
 STATEMENT = CATALOGUE["quantise"]
@@ -88,7 +88,7 @@ def construct(
     return Staircase(*made, form, grid, cells, answers, _constants(grid, len(cells), found, step))
 
 
-def _constants(grid: Grid, stored: int, found: Found, step: float) -> tuple[Constant, ...]:
+def _constants(grid: Grid, stored: int, found: BestCandidate, step: float) -> tuple[Constant, ...]:
     assert found.fit.readout is not None
     return (
         Constant("levels", grid.levels, "D, cells of a component"),
@@ -103,7 +103,7 @@ def _constants(grid: Grid, stored: int, found: Found, step: float) -> tuple[Cons
     )
 
 
-def _before(grid: Grid, found: Found, rows: Array) -> tuple[Embedding | None, tuple[Gadget, ...]]:
+def _before(grid: Grid, found: BestCandidate, rows: Array) -> tuple[Embedding | None, tuple[Gadget, ...]]:
     """What looks a token up: cells, one of which is on, and the row of the memoriser's token table for it."""
     looked_up, later = found.context_map.embedding, found.context_map.feedforward
     assert looked_up is not None
@@ -138,4 +138,4 @@ def clamp(gadgets: tuple[Gadget, ...], low: Array, high: Array) -> tuple[Gadget,
     """
     *before, last = gadgets
     dtype = last.dense[-1].weight.dtype
-    return (*before, last.shifted(-low), Clamp((high - low).astype(dtype), high.astype(dtype)))
+    return (*before, last.shift_outputs(-low), Clamp((high - low).astype(dtype), high.astype(dtype)))

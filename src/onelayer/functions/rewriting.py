@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from onelayer.errors import HypothesisError
-from onelayer.functions.expansion import Expansion, Terms, added, without
+from onelayer.functions.expansion import Expansion, Terms, add_terms, without
 from onelayer.functions.lines import AFFINE, POOLED, Lines
 from onelayer.functions.pairs import Pairs
 from onelayer.problems.targets.pooled import Pooled
@@ -98,9 +98,9 @@ class Rewriter(Expansion):
             weighed = self.softmax(*of)
             if weighed is not None:
                 return weighed
-        return self.combined(op, [self.build(i, swapped) for i in of])
+        return self.combine(op, [self.build(i, swapped) for i in of])
 
-    def combined(self, op: str, of: list[int]) -> int:
+    def combine(self, op: str, of: list[int]) -> int:
         """An operation whose result is a function of one number, or a sum of such."""
         L, (a, b) = self.lines, (of[0], of[-1])
         if len(of) == 1 or op in AFFINE or self.alike(a, b):
@@ -120,26 +120,26 @@ class Rewriter(Expansion):
         L = self.lines
         wide = [max(L.ranges[k][1] - L.ranges[k][0], 1e-12) for k in (a, b)]
         c = Fraction(2) ** round(math.log2(wide[1] / wide[0]) / 2)
-        u, v = L.scaled(c, a), L.scaled(1 / c, b)
+        u, v = L.scale(c, a), L.scale(1 / c, b)
         p, m = L.add("add", u, v), L.add("sub", u, v)
         squares = L.add("sub", L.add("mul", p, p), L.add("mul", m, m))
-        made = L.scaled(Fraction(1, 4), squares)
+        made = L.scale(Fraction(1, 4), squares)
         L.narrow(made, L.add("mul", a, b))
         return made
 
     def times(self, lines: tuple[int, ...]) -> int:
         found = self.lines.const(1)
         for k in lines:
-            found = self.combined("mul", [found, k])
+            found = self.combine("mul", [found, k])
         return found
 
     # Aggregates -------------------------------------------------------------------------------------------------
 
     def mean(self, k: int) -> int:
         """The mean of line k over y: for each product without y, that times a mean of a line of y alone."""
-        return self._pooled(self.expand(k), None)
+        return self._pool_terms(self.expand(k), None)
 
-    def _pooled(self, terms: Terms, logits: Terms | None) -> int:
+    def _pool_terms(self, terms: Terms, logits: Terms | None) -> int:
         L, found = self.lines, []
         grouped: dict[tuple[int, ...], dict[tuple[int, ...], Fraction]] = {}
         for (free, ys), c in terms.items():
@@ -150,8 +150,8 @@ class Rewriter(Expansion):
             if inside:
                 lead = next(iter(inside.values())) if len(inside) == 1 else Fraction(1)
                 pool = self._pool({ys: c / lead for ys, c in inside.items()}, logits)
-                found.append(L.scaled(lead, self.combined("mul", [outside, pool])))
-            found.append(L.scaled(constant, outside))
+                found.append(L.scale(lead, self.combine("mul", [outside, pool])))
+            found.append(L.scale(constant, outside))
         return L.sum(found)
 
     def _pool(self, inside: dict[tuple[int, ...], Fraction], logits: Terms | None) -> int:
@@ -160,8 +160,8 @@ class Rewriter(Expansion):
             for y in ys:
                 if L.free[y] != {"y"}:
                     raise self._too_deep(y)
-        value = L.sum([L.scaled(c, self.raw(ys)) for ys, c in inside.items()])
-        token = L.sum([L.scaled(c, self.times(tuple(self.build(y, True) for y in ys))) for ys, c in inside.items()])
+        value = L.sum([L.scale(c, self.raw(ys)) for ys, c in inside.items()])
+        token = L.sum([L.scale(c, self.times(tuple(self.build(y, True) for y in ys))) for ys, c in inside.items()])
         L.narrow(token, value)
         if not logits:
             line = L.add("mean", value)
@@ -179,8 +179,8 @@ class Rewriter(Expansion):
                 if L.free[y] != {"y"}:
                     raise self._too_deep(y)
             q = self.times(tuple(self.build(i) for i in free))
-            own = L.sum([L.scaled(c, self.times(tuple(self.build(y, True) for y in ys))) for ys, c in keys.items()])
-            other = L.sum([L.scaled(c, self.raw(ys)) for ys, c in keys.items()])
+            own = L.sum([L.scale(c, self.times(tuple(self.build(y, True) for y in ys))) for ys, c in keys.items()])
+            other = L.sum([L.scale(c, self.raw(ys)) for ys, c in keys.items()])
             pairs.append((q, own))
             written.append(L.add("mul", q, other))
         line = L.add("average", L.sum(written), value)
@@ -223,5 +223,5 @@ class Rewriter(Expansion):
             if left is None or inside is None:
                 return None
             rest[left, inside] = rest.get((left, inside), Fraction(0)) + e / c
-        logits = added([(self.expand(L.lines[y][1]), 1) for y in mass])
-        return self._pooled(rest, logits)
+        logits = add_terms([(self.expand(L.lines[y][1]), 1) for y in mass])
+        return self._pool_terms(rest, logits)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from onelayer.gadgets.gadget import Gadget, Words, numbered
+from onelayer.gadgets.gadget import Gadget, Words, number_names
 from onelayer.network.weights import Layer
 
 
@@ -20,7 +20,7 @@ class Affine(Gadget):
         return (self.layer,)
 
     def names(self) -> tuple[Words, ...]:
-        return (numbered("channel", self.layer.width),)
+        return (number_names("channel", self.layer.width),)
 
     @classmethod
     def parse(cls, layers: tuple[Layer, ...]) -> Self | None:

@@ -39,11 +39,11 @@ def digit_layers(
     layers: list[Layer] = [Linear(total.reshape(3 * table, width).astype(dtype), np.zeros(width, dtype))]
     # Per word: d+, d-, third word, lane coordinate. First, the lane as a whole number: how many steps are reached.
     layers += _step_numbers((lane_steps, *prints), m, dtype)
-    layers += _wrapped([[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]], W, m, dtype, own)
+    layers += _wrap_layers([[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]], W, m, dtype, own)
     # d+ + (W - d-) - third word, and its negative
     apart = np.array([[1.0, -1, 0], [1, -1, 0], [-1, 1, 0], [0, 0, 1]])
     layers.append(_alike(apart, np.zeros(3), m, dtype, own))
-    layers += _wrapped([[1, 0, 0], [0, 1, 0], [0, 0, 1]], W, m, dtype, own)
+    layers += _wrap_layers([[1, 0, 0], [0, 1, 0], [0, 0, 1]], W, m, dtype, own)
     read = np.array([[1.0, 0], [1, 0], [0, 1]])  # the rest is the sum of the first two
     for at, _ in enumerate(layout.stages):
         layers += _stage(layout, at, read if at == 0 else None, dtype, own)
@@ -71,7 +71,7 @@ def _step_numbers(steps: Sequence[Steps], m: int, dtype: np.dtype[Any]) -> list[
     ]
 
 
-def _wrapped(passed: list[list[int]], W: float, m: int, dtype: np.dtype[Any], own: int) -> list[Layer]:
+def _wrap_layers(passed: list[list[int]], W: float, m: int, dtype: np.dtype[Any], own: int) -> list[Layer]:
     """x+, x-, others to x+, W - x- if x- > 0 else 0, others; two layers."""
     passes, n = np.array(passed, float), len(passed)
     first = np.zeros((n, n + 1))
@@ -103,12 +103,12 @@ def _stage(layout: Layout, at: int, read: Array | None, dtype: np.dtype[Any], ow
             units[u, :, T + i], unit_bias[u, T + i] = -lane, boundary
         units[u, :, T + L], units[u, :, T + L + 1] = rest, lane
         if read is None:
-            units[u, :, T + L + 2 :] = _found(layout, at, u, inputs)
+            units[u, :, T + L + 2 :] = _digits_found(layout, at, u, inputs)
         steps = np.arange(1, values)
         for i in range(count):
             # Digit i of the value v of the stage changes at v = t by as much as (t / b^i) mod b does.
             gates[u, :T, i] = (steps // b**i) % b - ((steps - 1) // b**i) % b
-            held = layout.held(u, start + i)
+            held = layout.digit_at(u, start + i)
             if held is None:
                 gates[u, :T, i] = 0.0
                 continue
@@ -130,7 +130,7 @@ def _stage(layout: Layout, at: int, read: Array | None, dtype: np.dtype[Any], ow
 
 def lane_boundaries(layout: Layout, word: int, start: int, count: int) -> list[int]:
     """The boundaries, into lanes 1 to k - 1, that the gates of a stage look at."""
-    held = [layout.held(word, start + i) for i in range(count)]
+    held = [layout.digit_at(word, start + i) for i in range(count)]
     wanted = {lane + side for lane, _ in filter(None, held) for side in (0, 1)}
     return sorted(boundary for boundary in wanted if 0 < boundary < layout.lanes)
 
@@ -144,14 +144,14 @@ def _sources(layout: Layout, at: int, read: Array | None, inputs: int) -> tuple[
     return eye[before], eye[before + 1]
 
 
-def _found(layout: Layout, at: int, word: int, inputs: int) -> Array:
+def _digits_found(layout: Layout, at: int, word: int, inputs: int) -> Array:
     """[inputs, q]: digits found before, and by the gates of the last stage."""
     start, before = layout.stages[at - 1]
     q = layout.digits
     found = np.zeros((inputs, q))
     found[inputs - q :] = np.eye(q)
     for i in range(before):
-        held = layout.held(word, start + i)
+        held = layout.digit_at(word, start + i)
         if held is not None:
             found[i, held[1]] = 1.0
     return found
@@ -166,7 +166,7 @@ def _last(layout: Layout, dtype: np.dtype[Any], own: int) -> Linear:
     read[q:, own] += b ** np.arange(f)
     weight = np.zeros((layout.words, inputs + own, outputs))
     for u in range(layout.words):
-        weight[u, :inputs] = _found(layout, at, u, inputs) @ read
+        weight[u, :inputs] = _digits_found(layout, at, u, inputs) @ read
     if own:
         weight[0, -1, 2] = 1.0
     return Linear(weight.reshape(-1, outputs).astype(dtype), np.zeros(outputs, dtype))

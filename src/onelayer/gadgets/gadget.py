@@ -85,7 +85,7 @@ class Gadget(EqualByContent, ABC):
         """The layers, made once."""
         return self.layers()
 
-    def shifted(self, by: Array) -> Self:
+    def shift_outputs(self, by: Array) -> Self:
         """The same with ``by`` [q] added to its outputs, for gadgets that end in values and a constant."""
         constant: Array = self.constant  # type: ignore[attr-defined]
         return replace(self, constant=(constant + by).astype(constant.dtype))  # type: ignore[call-arg]
@@ -108,5 +108,5 @@ def beside(carried: int, units: int) -> Words:
     return tuple(f"carried {i}{unit}" for i in range(carried) for unit in ("", *rest))
 
 
-def numbered(what: str, count: int) -> Words:
+def number_names(what: str, count: int) -> Words:
     return tuple(f"{what} {i}" for i in range(count))

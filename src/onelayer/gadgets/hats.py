@@ -14,7 +14,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from onelayer.gadgets.gadget import Gadget, Words, beside, numbered
+from onelayer.gadgets.gadget import Gadget, Words, beside, number_names
 from onelayer.network.weights import Array, Grouped, Layer, Linear
 
 #: Below this many hats the dense pass is as fast.
@@ -70,8 +70,8 @@ class Hats(Gadget):
             ]
             return (*units, *beside(k, 2 * self.m))
 
-        hats = (*(f"hat of {vertex}" for vertex in vertices), *numbered("carried", k))
-        return (*(parts(i) for i in range(self.m)), hats, numbered("component", len(self.constant)))
+        hats = (*(f"hat of {vertex}" for vertex in vertices), *number_names("carried", k))
+        return (*(parts(i) for i in range(self.m)), hats, number_names("component", len(self.constant)))
 
     @classmethod
     def depths_of(cls, layers: tuple[Layer, ...]) -> Sequence[int]:

@@ -78,7 +78,7 @@ class Layout:
         """In which word, and at which place of it, a lane has a digit of its class."""
         return divmod(lane * self.digits + digit, self.capacity)
 
-    def held(self, word: int, place: int) -> tuple[int, int] | None:
+    def digit_at(self, word: int, place: int) -> tuple[int, int] | None:
         """Whose digit that is: (lane, digit), or None."""
         lane, digit = divmod(word * self.capacity + place, self.digits)
         return (lane, digit) if lane < self.lanes else None

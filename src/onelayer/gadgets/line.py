@@ -60,12 +60,12 @@ class Line(EqualByContent):
     def decided(self) -> tuple[Array, Array]:
         """From low [K] to high [K] a cell's own units are 0 and all other cells are switched off, as the units'
         arithmetic rounds; between that and the next cell nothing is said."""
-        return _decided(self.weight, self.bias)
+        return _deciding_interval(self.weight, self.bias)
 
     @cached_property
     def buckets(self) -> tuple[Array, float, float]:
         """The cell in which each bucket begins (none: search), where the first begins, how many to a unit."""
-        return _bucketed(self.ends)
+        return _bucket_ends(self.ends)
 
     def find(self, t: Array) -> tuple[Array, Array]:
         """The cell of each token of t [T, coordinates], and whether the dense units would say just that."""
@@ -107,7 +107,7 @@ def trapezoids(low: Array, high: Array, dtype: DTypeLike) -> tuple[Array, Array,
     return weight, bias, guard
 
 
-def _bucketed(ends: Array) -> tuple[Array, float, float]:
+def _bucket_ends(ends: Array) -> tuple[Array, float, float]:
     """Buckets with at most one end in each, or none. A wrong guess, by rounding, is not a decided one."""
     gap = float(np.diff(ends).min(initial=np.inf))
     if not len(ends) or not gap > 0 or not (span := float(ends[-1] - ends[0])) / gap < MOST_BUCKETS / 2:
@@ -117,7 +117,7 @@ def _bucketed(ends: Array) -> tuple[Array, float, float]:
     return np.searchsorted(ends, ends[0] + np.arange(count) / scale), float(ends[0]), scale
 
 
-def _decided(w: Array, b: Array) -> tuple[Array, Array]:
+def _deciding_interval(w: Array, b: Array) -> tuple[Array, Array]:
     """The smallest and the largest z at which a cell's own units [K, 2] are 0 and all other cells are off: those
     before it by their unit 0, those after it by their unit 1. Rounding is monotone, so each of these holds on one
     side of some number."""
@@ -143,16 +143,16 @@ def _largest(holds: Callable[[Array], Any], count: int, dtype: np.dtype[Any]) ->
     """The largest numbers for which something holds that holds for all smaller ones; -inf where for none."""
     integer = np.dtype(f"i{dtype.itemsize}")
     top = np.finfo(dtype).max
-    low, high = (_ordered(np.full(count, z, dtype).view(integer)) for z in (-top, top))
+    low, high = (_order_bits(np.full(count, z, dtype).view(integer)) for z in (-top, top))
     none, all_ = ~holds(np.full(count, -top, dtype)), holds(np.full(count, top, dtype))
     for _ in range(8 * dtype.itemsize):
         middle = low // 2 + high // 2 + (low & high & 1)  # the difference may overflow
-        held = holds(_ordered(middle).view(dtype))
+        held = holds(_order_bits(middle).view(dtype))
         low, high = np.where(held, middle, low), np.where(held, high, middle)
-    found = np.where(all_, top, _ordered(low).view(dtype))
+    found = np.where(all_, top, _order_bits(low).view(dtype))
     return np.where(none, -np.inf, found).astype(dtype)
 
 
-def _ordered(bits: Array) -> Array:
+def _order_bits(bits: Array) -> Array:
     """The bits of floating-point numbers as integers of the same order, and back."""
     return np.where(bits < 0, np.iinfo(bits.dtype).min - bits, bits).astype(bits.dtype)

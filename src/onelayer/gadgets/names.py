@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from onelayer.gadgets.affine import Affine
-from onelayer.gadgets.gadget import Words, numbered
+from onelayer.gadgets.gadget import Words, number_names
 from onelayer.gadgets.stacks import STACKS, Parts
 from onelayer.network.weights import Array, Transformer
 
@@ -45,7 +45,7 @@ class Described:
     units: Words
 
 
-def described(model: Transformer, parts: Parts) -> list[Described]:
+def describe_units(model: Transformer, parts: Parts) -> list[Described]:
     """Every value from the embedding to the output, in order, with names for all of its channels."""
     tensors, found = list(model.tensors()), []
 
@@ -75,7 +75,7 @@ def _of_layer(model: Transformer, parts: Parts, stack: str, layer: int) -> Words
             if stack == "feedforward" and layer + 1 == len(model.feedforward):
                 return tuple(f"{stack} / {part.covered.kind} / {name}" for name in residual_names(model))
             if stack == "readout" and layer == 0 and isinstance(part.gadget, Affine):
-                return tuple(f"{stack} / {name}" for name in numbered("coordinate", part.gadget.layer.width))
+                return tuple(f"{stack} / {name}" for name in number_names("coordinate", part.gadget.layer.width))
             return part.unit_names(layer - part.covered.start)
     raise KeyError(f"the {stack} has no layer {layer}")
 
@@ -83,23 +83,25 @@ def _of_layer(model: Transformer, parts: Parts, stack: str, layer: int) -> Words
 def residual_names(model: Transformer) -> Words:
     """Channels of the residual stream that attention reads and writes."""
     width = int(model.attention.W_Q.shape[1])
-    return model.channels if len(model.channels) == width else numbered("channel", width)
+    return model.channels if len(model.channels) == width else number_names("channel", width)
 
 
 def embedded_names(model: Transformer) -> Words:
     """Channels of what the embedding gives; without layers before the attention, the residual stream."""
     e = model.embedding
     if e is None:
-        return residual_names(model) if not model.feedforward else numbered("x", model.token_width)
+        return residual_names(model) if not model.feedforward else number_names("x", model.token_width)
     table = e.table if e.lift is None else e.lift
     assert table is not None
     if not model.feedforward and len(model.channels) == table.shape[1]:
         return model.channels
     placed = np.zeros_like(table[:1]) if e.positions is None else e.positions
-    return tuple(_embedded(table, bool(placed[:, c].any()), c, e.lift is not None) for c in range(table.shape[1]))
+    return tuple(
+        _describe_embedding(table, bool(placed[:, c].any()), c, e.lift is not None) for c in range(table.shape[1])
+    )
 
 
-def _embedded(table: Array, placed: bool, c: int, real: bool) -> str:
+def _describe_embedding(table: Array, placed: bool, c: int, real: bool) -> str:
     used = np.flatnonzero(table[:, c])
     own = ""
     if real and used.size:

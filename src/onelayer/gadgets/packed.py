@@ -163,7 +163,7 @@ class Packed(Gadget):
             return self.layout.values(found).astype(t.dtype), sure
         own, value = np.zeros(len(t), np.int64), 1
         for steps in self.prints:
-            digit, decided = _reached(steps.slope, steps.bias, t[:, steps.coordinate])
+            digit, decided = _count_steps(steps.slope, steps.bias, t[:, steps.coordinate])
             own += value * digit
             value *= len(steps.slope) + 1
             sure &= decided
@@ -172,7 +172,7 @@ class Packed(Gadget):
 
     def find_lanes(self, z: Array) -> tuple[Array, Array]:
         """The lane of each coordinate, and whether the layers would say just that."""
-        return _reached(self.lane_slope, self.lane_bias, z)
+        return _count_steps(self.lane_slope, self.lane_bias, z)
 
     def classes_at(self, cells: Sequence[Array], lane: Array) -> Array:
         """What is stored in known cells of the lines, one array of them for each line, in known lanes."""
@@ -193,7 +193,7 @@ class Packed(Gadget):
         return total
 
 
-def _reached(slope: Array, bias: Array, z: Array) -> tuple[Array, Array]:
+def _count_steps(slope: Array, bias: Array, z: Array) -> tuple[Array, Array]:
     """How many steps, in order, each z reaches, and whether the layers would say just that."""
     slope, bias, z = (a.astype(np.float64) for a in (slope, bias, z))
     found = np.searchsorted(bias / slope, z, side="right")

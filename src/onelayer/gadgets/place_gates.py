@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from onelayer.gadgets.gadget import Gadget, Words, numbered
+from onelayer.gadgets.gadget import Gadget, Words, number_names
 from onelayer.gadgets.one_hots import names_of_one_hots
 from onelayer.network.weights import Array, Grouped, Layer, Linear
 
@@ -63,12 +63,12 @@ class PlaceGates(Gadget):
 
     def names(self) -> tuple[Words, ...]:
         n, s, _ = self.mixing.shape
-        places, raw = numbered("place", n), numbered("raw code", s)
+        places, raw = number_names("place", n), number_names("raw code", s)
         gates = tuple(f"gate of place {k} / raw code {i}" for k in range(n) for i in range(s))
         return (
             *names_of_one_hots(places, raw),
             (*places, *gates),
-            numbered("code", s),
+            number_names("code", s),
         )
 
     @classmethod

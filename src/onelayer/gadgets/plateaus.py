@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from onelayer.gadgets.gadget import Gadget, Words, beside, numbered
+from onelayer.gadgets.gadget import Gadget, Words, beside, number_names
 from onelayer.gadgets.line import Line
 from onelayer.network.weights import Array, Grouped, Layer, Linear
 
@@ -64,8 +64,8 @@ class Plateaus(Gadget):
         sides = [side if s == 1 else f"{side} of coordinate {i}" for i in range(s) for side in ("right", "left")]
         units = [f"{side} foot of trapezoid {j}" for j in range(K) for side in sides]
         units += beside(k, 2 * s)
-        hots = (*numbered("trapezoid", K), *numbered("carried", k))
-        return tuple(units), hots, numbered("component", len(self.constant))
+        hots = (*number_names("trapezoid", K), *number_names("carried", k))
+        return tuple(units), hots, number_names("component", len(self.constant))
 
     @classmethod
     def parse(cls, layers: tuple[Layer, ...]) -> Self | None:

@@ -13,7 +13,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from onelayer.gadgets.gadget import Gadget, Words, numbered
+from onelayer.gadgets.gadget import Gadget, Words, number_names
 from onelayer.gadgets.line import Line
 from onelayer.gadgets.one_hots import names_of_one_hots
 from onelayer.network.weights import Array, Grouped, Layer, Linear
@@ -57,12 +57,12 @@ class Ranks(Gadget):
 
     def names(self) -> tuple[Words, ...]:
         (R, G), w = self.thresholds.shape, self.of_cell.shape[1]
-        cells, passed = [f"cell {i}" for i in range(R)], list(numbered("carried", self.carried))
+        cells, passed = [f"cell {i}" for i in range(R)], list(number_names("carried", self.carried))
         units, hots = names_of_one_hots(cells, ["size of the number", *passed])
         codes = tuple(f"code {i} of the cell" for i in range(w))
         lacking = tuple(f"what lacks to threshold {j}" for j in range(G))
         reached = tuple(f"threshold {j} is reached" for j in range(G))
-        return units, hots, lacking + codes, reached + codes, numbered("code", w)
+        return units, hots, lacking + codes, reached + codes, number_names("code", w)
 
     @classmethod
     def parse(cls, layers: tuple[Layer, ...]) -> Self | None:

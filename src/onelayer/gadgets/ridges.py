@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from onelayer.gadgets.gadget import Gadget, Words, numbered
+from onelayer.gadgets.gadget import Gadget, Words, number_names
 from onelayer.network.weights import Array, Layer, Linear
 
 
@@ -26,10 +26,10 @@ class Ridges(Gadget):
         return Linear(self.weight, self.bias), Linear(self.out, self.constant)
 
     def names(self) -> tuple[Words, ...]:
-        units = numbered("unit", len(self.bias))
+        units = number_names("unit", len(self.bias))
         if len(self.weight) == 1 and (self.weight == 1).all():
             units = tuple(f"kink {i} at {-b:.6g}" for i, b in enumerate(self.bias.tolist()))
-        return units, numbered("component", len(self.constant))
+        return units, number_names("component", len(self.constant))
 
     @classmethod
     def depths_of(cls, layers: tuple[Layer, ...]) -> Sequence[int]:

@@ -100,14 +100,14 @@ def read_stack(
     parts: list[Part] = []
     start = 0
     while start < len(layers):
-        gadget = _hinted(layers, (hints or {}).get(start)) or _recognise(layers[start:])
+        gadget = _verify_hint(layers, (hints or {}).get(start)) or _recognise(layers[start:])
         stop = start + len(gadget.dense)
         parts.append(Part(Covered(stack, start, stop, gadget.kind), gadget))
         start = stop
     return tuple(parts)
 
 
-def _hinted(layers: tuple[Layer, ...], hint: Covered | None) -> Gadget | None:
+def _verify_hint(layers: tuple[Layer, ...], hint: Covered | None) -> Gadget | None:
     """What the hint says, if that is so. That a layer is an affine map is always so, and says nothing."""
     if hint is None or hint.kind == Affine.kind or not hint.start < hint.stop <= len(layers):
         return None

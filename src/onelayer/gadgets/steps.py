@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from onelayer.gadgets.gadget import Gadget, Words, numbered
+from onelayer.gadgets.gadget import Gadget, Words, number_names
 from onelayer.network.weights import Array, Grouped, Layer, Linear
 
 
@@ -37,7 +37,7 @@ class Steps(Gadget):
         starts = (self.bias.astype(np.float64) - 1) / self.slope
         each = enumerate(zip(self.component.tolist(), starts.tolist(), strict=True))
         above = [f"step {k}: component {i} above {z:.6g}" for k, (i, z) in each]
-        passed = numbered("carried", self.carried.shape[1])
+        passed = number_names("carried", self.carried.shape[1])
         return (*(f"what lacks to {step}" for step in above), *passed), (*above, *passed)
 
     @classmethod

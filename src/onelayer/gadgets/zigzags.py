@@ -13,7 +13,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from onelayer.gadgets.gadget import Gadget, Words, numbered
+from onelayer.gadgets.gadget import Gadget, Words, number_names
 from onelayer.network.weights import Array, Grouped, Layer, Linear
 
 #: Below this many pieces the dense pass is as fast.
@@ -62,14 +62,22 @@ class Zigzags(Gadget):
 
     def names(self) -> tuple[Words, ...]:
         s, F = len(self.knots), self.knots.shape[1] - 1
-        codes = [*numbered("code", s), *(["mark of the first place"] * self.sink)]
+        codes = [*number_names("code", s), *(["mark of the first place"] * self.sink)]
         beyond = tuple(f"{code} beyond knot {j}" for code in codes for j in range(F))
         both = tuple(name for code in codes for name in (f"hash of {code}", code))
-        stays = numbered("what stays", s)
+        stays = number_names("what stays", s)
         if not self.sink:
-            return beyond, both, (*numbered("hash", s), *stays)
-        later, first = numbered("hash, not at the first place,", s), numbered("hash, at the first place,", s)
-        return beyond, both, (*later, *first, codes[-1], *numbered("code", s)), (*later, *first, codes[-1], *stays)
+            return beyond, both, (*number_names("hash", s), *stays)
+        later, first = (
+            number_names("hash, not at the first place,", s),
+            number_names("hash, at the first place,", s),
+        )
+        return (
+            beyond,
+            both,
+            (*later, *first, codes[-1], *number_names("code", s)),
+            (*later, *first, codes[-1], *stays),
+        )
 
     @classmethod
     def parse(cls, layers: tuple[Layer, ...]) -> Self | None:

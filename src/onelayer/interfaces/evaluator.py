@@ -11,7 +11,7 @@ import numpy as np
 from onelayer.errors import DataError, OptionError
 from onelayer.gadgets.stacks import Covered, Parts, find_search, read_parts
 from onelayer.network.blocks import Stacks, evaluate
-from onelayer.network.range import safe_sizes, watched
+from onelayer.network.range import safe_sizes, watch_range
 from onelayer.network.weights import Array, Transformer
 from onelayer.problems.blocks import blocks
 from onelayer.problems.sequences import Sequences
@@ -38,22 +38,22 @@ class Evaluator:
         far = self._far(sequences)
         if not far.any():
             out = evaluate(self.transformer, sequences.tokens, sequences.lengths, stacks)
-            return self._settled(out, sequences)
-        watching = self._watched(sequences, far)
+            return self._settle(out, sequences)
+        watching = self._watch(sequences, far)
         out = np.empty((sequences.N, *watching.shape[1:]), watching.dtype)
         out[far] = watching
         if not far.all():
             near, lengths = ~far, sequences.lengths
             lengths = None if lengths is None else lengths[near]
             out[near] = evaluate(self.transformer, sequences.tokens[near], lengths, stacks)
-        return self._settled(out, sequences)
+        return self._settle(out, sequences)
 
-    def checked(self, outputs: Any, sequences: Sequences) -> Array:
+    def check_outputs(self, outputs: Any, sequences: Sequences) -> Array:
         """What another runtime computed, with the default where this one has it."""
         out, far = np.array(outputs), self._far(sequences)
         if far.any():
-            out[far] = np.where(np.isfinite(self._watched(sequences, far)), out[far], np.nan)
-        return self._settled(out, sequences)
+            out[far] = np.where(np.isfinite(self._watch(sequences, far)), out[far], np.nan)
+        return self._settle(out, sequences)
 
     @cached_property
     def searches(self) -> Stacks:
@@ -76,10 +76,10 @@ class Evaluator:
             )
         return None if path == "dense" else self.searches
 
-    def _watched(self, sequences: Sequences, some: Array) -> Array:
+    def _watch(self, sequences: Sequences, some: Array) -> Array:
         """Outputs of some sequences, not a number for those of which some value is not finite."""
         lengths = None if sequences.lengths is None else sequences.lengths[some]
-        out, finite = watched(self.transformer, sequences.tokens[some], lengths)
+        out, finite = watch_range(self.transformer, sequences.tokens[some], lengths)
         return np.where(finite[:, None, None], out, np.nan).astype(out.dtype)
 
     def _far(self, sequences: Sequences) -> Array:
@@ -93,7 +93,7 @@ class Evaluator:
                 far[rows] = np.any(np.abs(sequences.tokens[rows]) > self.safe_sizes, axis=(1, 2))
         return far
 
-    def _settled(self, out: Array, sequences: Sequences) -> Array:
+    def _settle(self, out: Array, sequences: Sequences) -> Array:
         """The default for sequences that have no answer, or an error."""
         finite = np.isfinite(out)
         valid = sequences.valid()

@@ -86,9 +86,9 @@ class Examples(Answers):
         alike = (lengths == lengths[0]).all()
         with np.errstate(all="ignore"):  # what overflows is reported below
             out = evaluate(transformer, tokens, None if alike else lengths)
-        return tasks.shaped(self._asked(tasks, lengths, out, transformer))
+        return tasks.shape_like_y(self._answers_asked(tasks, lengths, out, transformer))
 
-    def _asked(self, tasks: Tasks, lengths: Array, out: Array, transformer: Transformer) -> list[Array]:
+    def _answers_asked(self, tasks: Tasks, lengths: Array, out: Array, transformer: Transformer) -> list[Array]:
         found, fine = [], bool(np.isfinite(out).all())
         for i, (task, n) in enumerate(zip(tasks.listed, lengths, strict=True)):
             rows = out[i, len(task.X) if self.algorithm.query is not None else 0 : n]
@@ -104,7 +104,9 @@ class Examples(Answers):
         tasks = self.tasks(X, y, queries)
         if self.algorithm.query is not None:
             listed = tasks.listed
-            return tasks.shaped([self.algorithm.run(t.X, t.Y, t.queries, self.judging(len(t.X))) for t in listed])
+            return tasks.shape_like_y(
+                [self.algorithm.run(t.X, t.Y, t.queries, self.judging(len(t.X))) for t in listed]
+            )
         found = []
         for t in tasks.listed:
             rows = []
@@ -112,7 +114,7 @@ class Examples(Answers):
                 *_, last = self.algorithm.states(t.X[:k], t.Y[:k], t.queries)
                 rows.append(self.algorithm.answers(last, t.X[k - 1 : k], t.Y[k - 1 : k])[0])
             found.append(np.stack(rows))
-        return tasks.shaped(found)
+        return tasks.shape_like_y(found)
 
     def trace(self, transformer: Transformer, X: Any, y: Any = None, queries: Any = None) -> Trace:
         """Every value of one task's prompt: `loop3.context` holds the tokens after the fourth loop."""

@@ -17,7 +17,7 @@ from onelayer.network import Transformer
 from onelayer.problems.answers import AnswerForm
 from onelayer.problems.sequences import Sequences
 from onelayer.problems.tokens import ByteTokens, PairTokens, Text, Tokens
-from onelayer.problems.windows import padded
+from onelayer.problems.windows import pad_start
 
 Array = NDArray[Any]
 Prompt = Text | Sequence[int] | Array
@@ -71,7 +71,7 @@ class NextToken(Answers):
                 f"token {at} of the prompt has the id {token}{shown}, which does not",
                 f"Give a passage of the text{ends}.",
             )
-        return padded(ids, n, V)[-n:]
+        return pad_start(ids, n, V)[-n:]
 
     @cached_property
     def _known(self) -> frozenset[int]:

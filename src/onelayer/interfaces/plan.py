@@ -24,8 +24,8 @@ class Plan:
     size: str = ""  # in words, where it is not a number of cells
 
     def __str__(self) -> str:
-        size = self.size or f"{self.levels:,} cells a component, {counted(self.cells)} in all"
-        numbers = f"{counted(self.parameters)} parameters"
+        size = self.size or f"{self.levels:,} cells a component, {count_with_commas(self.cells)} in all"
+        numbers = f"{count_with_commas(self.parameters)} parameters"
         return f"{self.construction}: {size}, about {numbers}, {self.memory}, {self.duration}"
 
     @property
@@ -49,5 +49,5 @@ class Plan:
         return Plan(**entry | reals)
 
 
-def counted(count: int) -> str:
+def count_with_commas(count: int) -> str:
     return f"{count:,}" if count < 10**10 else f"10^{len(str(count)) - 1}"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from onelayer.lab.trained import Budget, Shape, Task, count_parameters, fill, predict, tuned
+from onelayer.lab.trained import Budget, Shape, Task, count_parameters, fill, predict, train_tuned
 from onelayer.measure.worst_error import largest_error
 from onelayer.problems.targets import Target
 from onelayer.problems.targets.box import Box
@@ -23,13 +23,13 @@ class Fitted:
     error: float  # the largest that was found
 
 
-def fitted(target: Target, parameters: int, layers: int, steps: int, seed: int) -> Fitted:
+def fit_transformer(target: Target, parameters: int, layers: int, steps: int, seed: int) -> Fitted:
     """Transformers of so many layers, at most so many parameters, on tokens in [0, 1]."""
     X = np.random.default_rng([seed, 9]).random((SEEN, target.n, target.d))
     task = Task(X.astype(np.float32), target.evaluate(X), "reals", target.per)
     kind = Shape(1, layers=layers, norm=True, positions=target.kind == "ordered")
     shape = fill(kind, task, parameters)
-    ended = tuned(shape, task, Budget(steps=steps, short=0.1, batch=BATCH, check=100), seed)
+    ended = train_tuned(shape, task, Budget(steps=steps, short=0.1, batch=BATCH, check=100), seed)
 
     def errors(Z: Any) -> Any:
         found, wanted = predict(ended.net, Z), target.evaluate(np.asarray(Z, np.float64))

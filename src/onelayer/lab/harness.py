@@ -50,7 +50,7 @@ def run(
     total = len(cases) * count
     done = total - len(pending)
     progress(done, total)
-    for case, seed, rows, seconds in _computed(name, pending, jobs, cluster):
+    for case, seed, rows, seconds in _compute(name, pending, jobs, cluster):
         store.write(case, seed, rows, seconds)
         done += 1
         progress(done, total)
@@ -68,7 +68,7 @@ def compute(name: str, case: Case, seed: int) -> tuple[Case, int, list[Row], flo
     return case, seed, rows, time.perf_counter() - start
 
 
-def _computed(
+def _compute(
     name: str, pending: list[tuple[Case, int]], jobs: int, cluster: str | None
 ) -> Iterator[tuple[Case, int, list[Row], float]]:
     """Results as they come, in any order."""

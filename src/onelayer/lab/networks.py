@@ -104,7 +104,7 @@ class Net:
         for layer in range(self.shape.layers):
             h = self.attend(h, layer, seen)
             h = self.feed(h, layer)
-        h = pooled(h, self.scope, lengths, seen)
+        h = pool_tokens(h, self.scope, lengths, seen)
         return h @ self.tensors["head"] + self.tensors["head.bias"]
 
     def contexts(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
@@ -119,7 +119,7 @@ class Net:
 
     def attend(self, h: Tensor, layer: int, seen: Tensor | None) -> Tensor:
         torch = framework()
-        x = self._normed(h, f"{layer}.attention")
+        x = self._normalise(h, f"{layer}.attention")
         q, k, v = (x[:, None] @ self.factor(layer, name) for name in ("W_Q", "W_K", "W_V"))  # [N, H, n, s]
         logits = q @ k.transpose(-1, -2)
         if self.shape.scaled:
@@ -143,12 +143,12 @@ class Net:
         if not self.shape.hidden:
             return h
         torch, t = framework(), self.tensors
-        x = self._normed(h, f"{layer}.feed")
+        x = self._normalise(h, f"{layer}.feed")
         units = torch.relu(x @ t[f"{layer}.W_1"] + t[f"{layer}.W_1.bias"])
         out: Tensor = h + units @ t[f"{layer}.W_2"] + t[f"{layer}.W_2.bias"]
         return out
 
-    def _normed(self, h: Tensor, name: str) -> Tensor:
+    def _normalise(self, h: Tensor, name: str) -> Tensor:
         if not self.shape.norm:
             return h
         normed: Tensor = framework().nn.functional.layer_norm(
@@ -211,7 +211,7 @@ def inside(tokens: Tensor, lengths: Tensor | None) -> Tensor | None:
     return framework().arange(tokens.shape[1]) < lengths[:, None]  # type: ignore[no-any-return]
 
 
-def pooled(h: Tensor, scope: Scope, lengths: Tensor | None, seen: Tensor | None) -> Tensor:
+def pool_tokens(h: Tensor, scope: Scope, lengths: Tensor | None, seen: Tensor | None) -> Tensor:
     """One row per sequence, the mean or that of the last token, where there is one answer per sequence."""
     if scope == "token":
         return h

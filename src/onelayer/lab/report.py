@@ -59,7 +59,7 @@ def sections(results: Path, preset: Preset) -> list[Section]:
         if rows:
             missing = len(cases) * seeds - len(about)
             seconds = sum(float(entry["seconds"]) for entry in about)
-            verdict, picture = _judged(experiment, rows, missing)
+            verdict, picture = _judge_rows(experiment, rows, missing)
             found.append(
                 Section(name, preset, experiment, rows, seeds, missing, verdict, picture, seconds, about[-1])
             )
@@ -69,7 +69,7 @@ def sections(results: Path, preset: Preset) -> list[Section]:
     return found
 
 
-def _judged(experiment: Experiment, rows: list[Row], missing: int) -> tuple[Verdict, bytes]:
+def _judge_rows(experiment: Experiment, rows: list[Row], missing: int) -> tuple[Verdict, bytes]:
     """Verdict and picture; an interrupted run may not have the rows that they compare."""
     try:
         return experiment.verdict(rows), _png(experiment.plot(rows))
@@ -124,7 +124,8 @@ def _table(rows: list[Row]) -> str:
     columns = list(dict.fromkeys(name for row in rows for name in row))
     step = max(1, len(rows) // SHOWN)
     body = "".join(
-        "<tr>" + "".join(f"<td>{_e(_shown(row.get(name)))}" for name in columns) + "</tr>" for row in rows[::step]
+        "<tr>" + "".join(f"<td>{_e(_format_value(row.get(name)))}" for name in columns) + "</tr>"
+        for row in rows[::step]
     )
     return "<table><tr>" + "".join(f"<th>{_e(name)}" for name in columns) + f"</tr>{body}</table>"
 
@@ -150,7 +151,7 @@ def _png(figure: Any) -> bytes:
     return buffer.getvalue()
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else "" if value is None else str(value)
 
 

@@ -53,7 +53,7 @@ def interval(values: Iterable[Any]) -> Interval:
     return Interval(float(x.mean()), float(quantile * x.std(ddof=1) / np.sqrt(len(x))), len(x))
 
 
-def grouped(rows: list[Row], by: str | Callable[[Row], Any], value: str) -> dict[Any, Interval]:
+def interval_by_group(rows: list[Row], by: str | Callable[[Row], Any], value: str) -> dict[Any, Interval]:
     """The interval of a value for each group, groups in order; rows without the value are left out."""
     key = (lambda row: row[by]) if isinstance(by, str) else by
     groups: dict[Any, list[Any]] = {}

@@ -72,18 +72,18 @@ class Store:
         for case in cases:
             for seed in range(seeds):
                 if self.has(case, seed):
-                    found += self._read(self.path(case, seed)).to_pylist()
+                    found += self._read_json(self.path(case, seed)).to_pylist()
         return found
 
     def about(self, cases: list[Case], seeds: int) -> Iterator[dict[str, Any]]:
         for case in cases:
             for seed in range(seeds):
                 if self.has(case, seed):
-                    yield json.loads(self._read(self.path(case, seed)).schema.metadata[META])
+                    yield json.loads(self._read_json(self.path(case, seed)).schema.metadata[META])
 
     def seeds(self) -> int:
         """How many seeds were asked for, as far as the files tell."""
-        found = (json.loads(self._read(file).schema.metadata[META]) for file in self.folder.glob("*.parquet"))
+        found = (json.loads(self._read_json(file).schema.metadata[META]) for file in self.folder.glob("*.parquet"))
         return 1 + max((about["seed"] for about in found if about.get("code") == self.code), default=-1)
 
     def put_aside(self) -> Path | None:
@@ -96,7 +96,7 @@ class Store:
         self.folder.rename(aside)
         return aside
 
-    def _read(self, path: Path) -> Any:
+    def _read_json(self, path: Path) -> Any:
         arrow, parquet = _arrow()
         try:
             return parquet.read_table(path, use_threads=False)

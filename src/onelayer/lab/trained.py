@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onelayer.errors import OptionError
-from onelayer.lab.networks import Net, Shape, Task, count_parameters, fill, framework, inside, pooled
+from onelayer.lab.networks import Net, Shape, Task, count_parameters, fill, framework, inside, pool_tokens
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -38,7 +38,7 @@ __all__ = [
     "has_positions",
     "predict",
     "train",
-    "tuned",
+    "train_tuned",
 ]
 
 Array = NDArray[Any]
@@ -96,7 +96,7 @@ def train(net: Any, task: Task, budget: Budget, rate: float, seed: int = 0, watc
         factor, best, waited, step = 1.0, math.inf, 0, 0
         while True:
             if step % budget.check == 0 or step >= budget.steps:
-                found = replace(_judged(torch, net, task, tokens, answers, lengths), rate=rate, steps=step)
+                found = replace(_judge_run(torch, net, task, tokens, answers, lengths), rate=rate, steps=step)
                 waited, best = (0, found.loss) if found.loss < best else (waited + 1, best)
                 if budget.decay == "plateau" and waited >= budget.patience:
                     factor, waited = factor / 2, 0
@@ -116,7 +116,7 @@ def train(net: Any, task: Task, budget: Budget, rate: float, seed: int = 0, watc
             step += 1
 
 
-def tuned(
+def train_tuned(
     shape: Shape, task: Task, budget: Budget, seed: int = 0, watch: Watch | None = None, net: Any = None
 ) -> Run:
     """The best rate of short runs, then the run that counts, from the same initial weights; of ``net`` if given."""
@@ -139,7 +139,7 @@ def _schedule(budget: Budget, step: int) -> float:
 
 
 def _loss(torch: Any, net: Any, task: Task, tokens: Tensor, answers: Tensor, lengths: Tensor | None) -> Any:
-    out, wanted = _asked(net, task, tokens, answers, lengths)
+    out, wanted = _answered_places(net, task, tokens, answers, lengths)
     return _mean_loss(torch, task, out, wanted)
 
 
@@ -149,25 +149,29 @@ def _mean_loss(torch: Any, task: Task, out: Tensor, wanted: Tensor) -> Any:
     return ((out - wanted) ** 2).sum(-1).mean() / 2
 
 
-def _asked(net: Any, task: Task, tokens: Tensor, answers: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
+def _answered_places(
+    net: Any, task: Task, tokens: Tensor, answers: Tensor, lengths: Tensor | None
+) -> tuple[Tensor, Tensor]:
     """Outputs [T, q] and wanted answers at the places that have one."""
     out = net(tokens) if lengths is None else net(tokens, lengths)
     if not isinstance(net, Net):  # a constructed model answers at every token
-        out = {"token": out, "sequence": out[:, 0], "last": pooled(out, "last", lengths, None)}[task.scope]
+        out = {"token": out, "sequence": out[:, 0], "last": pool_tokens(out, "last", lengths, None)}[task.scope]
     seen = inside(tokens, lengths)
     if task.scope == "token" and seen is not None:
         return out[seen], answers[seen]
     return out.reshape(-1, out.shape[-1]), answers.flatten(0, 1) if task.scope == "token" else answers
 
 
-def _judged(
+def _judge_run(
     torch: Any, net: Any, task: Task, tokens: Tensor, answers: Tensor, lengths: Tensor | None, block: int = 4096
 ) -> Run:
     right, total, loss = 0, 0, 0.0
     with torch.no_grad():
         for start in range(0, len(tokens), block):
             rows = slice(start, start + block)
-            out, wanted = _asked(net, task, tokens[rows], answers[rows], None if lengths is None else lengths[rows])
+            out, wanted = _answered_places(
+                net, task, tokens[rows], answers[rows], None if lengths is None else lengths[rows]
+            )
             loss += float(_mean_loss(torch, task, out, wanted)) * len(out)
             if task.kind == "classes":
                 right += int((out.argmax(-1) == wanted).sum())

@@ -110,7 +110,7 @@ def layer(
 ) -> Transformer:
     """A layer of these heads in the dtype; smaller heads are filled up with zeros."""
 
-    def stacked(at: int) -> Array:
+    def stack_weights(at: int) -> Array:
         parts = [head[at] for head in heads]
         shape = tuple(max(part.shape[axis] for part in parts) for axis in range(2))
         padded = np.zeros((len(parts), *shape))
@@ -121,7 +121,7 @@ def layer(
     def stack(layers: Sequence[tuple[Array, Array]]) -> tuple[Layer, ...]:
         return tuple(Linear(W.astype(setting.dtype), b.astype(setting.dtype)) for W, b in layers)
 
-    W_Q, W_K, W_V, W_O = (stacked(at) for at in range(4))
+    W_Q, W_K, W_V, W_O = (stack_weights(at) for at in range(4))
     ridges = None if ridge is None else np.full(len(heads), ridge, setting.dtype)
     attention = Attention(W_Q, W_K, W_V, W_O, ridge=ridges, kind=kind, **options)
     return Transformer(attention, None, stack(feedforward), stack(readout), channels, repeat, further)

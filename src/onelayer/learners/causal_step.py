@@ -44,7 +44,7 @@ def build(setting: Setting, eta: float | None = None) -> Built:
         causal=True,
     )
 
-    def moved(s: list[Any], y: list[Any]) -> list[Any]:
+    def move(s: list[Any], y: list[Any]) -> list[Any]:
         return [dot(s[c * k : (c + 1) * k], y) for c in range(k)]
 
     algorithm = Algorithm(
@@ -56,8 +56,8 @@ def build(setting: Setting, eta: float | None = None) -> Built:
         "sum",
         term=write(lambda x, y: [v * u for v in y for u in x], x=k, y=k),
         step=write(lambda s, m: [a + g * eta for a, g in zip(s, m, strict=True)], s=k * k, m=k * k),
-        answer=write(moved, s=k * k, y=k),
-        example=write(lambda s, x, y: [*moved(s, y), *y, *x], s=k * k, x=k, y=k),
+        answer=write(move, s=k * k, y=k),
+        example=write(lambda s, x, y: [*move(s, y), *y, *x], s=k * k, x=k, y=k),
     )
     constants = (Constant("eta", eta, f"step size; by default 1/({USUAL} B^2), B^2 = d max(|low|, |high|)^2"),)
     return Built(net, algorithm, constants, "one gradient step on all earlier values", "series")

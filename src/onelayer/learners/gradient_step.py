@@ -93,13 +93,13 @@ def algorithm(setting: Setting, A: Array | None, eta: float, steps: int) -> Algo
     def rows(s: list[Any]) -> list[list[Any]]:
         return [s[j * d : (j + 1) * d] for j in range(q)]
 
-    def predicted(s: list[Any], x: list[Any]) -> list[Any]:
+    def predict(s: list[Any], x: list[Any]) -> list[Any]:
         return [dot(w, x) for w in rows(s)]
 
     def residuals(s: list[Any], x: list[Any], y: list[Any]) -> list[Any]:
-        return [v - p for v, p in zip(y, predicted(s, x), strict=True)]
+        return [v - p for v, p in zip(y, predict(s, x), strict=True)]
 
-    def moved(s: list[Any], m: list[Any]) -> list[Any]:
+    def move(s: list[Any], m: list[Any]) -> list[Any]:
         along = m if A is None else [dot(g, map(float, A[:, c])) for g in rows(m) for c in range(d)]
         return [u + v * eta for u, v in zip(s, along, strict=True)]
 
@@ -111,8 +111,8 @@ def algorithm(setting: Setting, A: Array | None, eta: float, steps: int) -> Algo
         (0.0,) * size,
         "mean",
         term=write(lambda s, x, y: [r * u for r in residuals(s, x, y) for u in x], s=size, x=d, y=q),
-        step=write(moved, s=size, m=size),
-        answer=write(predicted, s=size, x=d),
+        step=write(move, s=size, m=size),
+        answer=write(predict, s=size, x=d),
         example=write(lambda s, x, y: [*x, *residuals(s, x, y), 1.0], s=size, x=d, y=q),
-        query=write(lambda s, x: [*x, *(-p for p in predicted(s, x)), 0.0], s=size, x=d),
+        query=write(lambda s, x: [*x, *(-p for p in predict(s, x)), 0.0], s=size, x=d),
     )

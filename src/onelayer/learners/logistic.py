@@ -37,7 +37,7 @@ def build(setting: Setting, penalty: float = 0.1, eta: float | None = None, knot
     penalty, steps = positive("logistic", "penalty", penalty), steps_of(setting, "logistic")
     eta = step_size(setting, "logistic", eta, 2 / (setting.norm_squared / 4 + penalty), "2/(B^2/4 + penalty)")
     shrink, at = setting.round(eta * penalty), carried.Layout(setting.d)
-    places, bends, first = interpolated(setting, knots)
+    places, bends, first = interpolate_sigmoid(setting, knots)
     scaled, begin = [setting.round(eta * a) for a in bends], setting.round(eta * first)
     heads = [at.head(1.0, -a, 0.0, knot=k) for a, k in zip(scaled, places, strict=True)]
     heads += [at.head(1.0, -begin, 0.0, knot=-1.0, slope=0.0), at.shrink(-shrink)]
@@ -70,7 +70,7 @@ def build(setting: Setting, penalty: float = 0.1, eta: float | None = None, knot
     return Built(net, algorithm, constants, words, labels=True)
 
 
-def interpolated(setting: Setting, knots: int) -> tuple[list[float], list[float], float]:
+def interpolate_sigmoid(setting: Setting, knots: int) -> tuple[list[float], list[float], float]:
     """Knots, the change of slope at each, and the first value; all numbers of the dtype."""
     places = np.linspace(-END, END, knots).astype(setting.dtype).astype(np.float64)
     values = 1 / (1 + np.exp(-places))

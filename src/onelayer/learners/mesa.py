@@ -43,7 +43,7 @@ def build(setting: Setting, ridge: float | None = None) -> Built:
     )
     size = d * q
 
-    def predicted(s: list[Any], x: list[Any]) -> list[Any]:
+    def predict(s: list[Any], x: list[Any]) -> list[Any]:
         return [dot([s[i * q + c] for i in range(d)], x) for c in range(q)]
 
     algorithm = Algorithm(
@@ -55,9 +55,9 @@ def build(setting: Setting, ridge: float | None = None) -> Built:
         "solve",
         term=write(lambda _, x, y: [*x, *y], s=size, x=d, y=q),
         step=write(lambda m: m, m=size),
-        answer=write(predicted, s=size, x=d),
-        example=write(lambda s, x, y: [*x, *y, *predicted(s, x), 1.0], s=size, x=d, y=q),
-        query=write(lambda s, x: [*x, *([0.0] * q), *predicted(s, x), 0.0], s=size, x=d),
+        answer=write(predict, s=size, x=d),
+        example=write(lambda s, x, y: [*x, *y, *predict(s, x), 1.0], s=size, x=d, y=q),
+        query=write(lambda s, x: [*x, *([0.0] * q), *predict(s, x), 0.0], s=size, x=d),
         ridge=(shrunk,),
     )
     constants = (Constant("ridge", shrunk, "added to the diagonal; scikit-learn's alpha"),)

@@ -40,7 +40,7 @@ def build(setting: Setting, penalty: float = 0.0, eta: float | None = None, form
         raise HypothesisError("ridge", needs, "penalty=0", "Give steps= and no tolerance, or a penalty.")
     penalty = positive("ridge", "penalty", penalty) if penalty != 0 else 0.0
     if form == "published":
-        return _published(setting, penalty, eta)
+        return _build_published(setting, penalty, eta)
     accelerated = setting.tolerance is not None
     eta = safe_step(setting) if eta is None else _compact_eta(setting, eta)
     given = Shrinking.of(setting, eta, penalty, accelerated) if penalty else Shrinking(eta, 1.0, 0.0)
@@ -69,7 +69,7 @@ def _compact_eta(setting: Setting, eta: Any) -> float:
     return step_size(setting, "ridge", eta, 2 / setting.norm_squared, "2/B^2")
 
 
-def _published(setting: Setting, penalty: float, eta: float | None) -> Built:
+def _build_published(setting: Setting, penalty: float, eta: float | None) -> Built:
     carried.one_output(setting, "ridge")
     most = 2 / (setting.norm_squared + penalty)
     eta = (

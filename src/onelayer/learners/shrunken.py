@@ -90,21 +90,21 @@ def algorithm(setting: Setting, given: Shrinking, steps: int) -> Algorithm:
             return [w * given.a for w in s]
         return [w * given.a - v * given.b for w, v in zip(s[:one], s[one:], strict=True)]
 
-    def predicted(w: list[Any], x: list[Any]) -> list[Any]:
+    def predict(w: list[Any], x: list[Any]) -> list[Any]:
         return [dot(w[j * d : (j + 1) * d], x) for j in range(len(w) // d)]
 
     def term(s: list[Any], x: list[Any], y: list[Any]) -> list[Any]:
-        return [(v - p) * u for v, p in zip(y, predicted(shrunk(s), x), strict=True) for u in x]
+        return [(v - p) * u for v, p in zip(y, predict(shrunk(s), x), strict=True) for u in x]
 
     def step(s: list[Any], m: list[Any]) -> list[Any]:
         return [u + g * given.eta for u, g in zip(shrunk(s), m, strict=True)] + (s[:one] if memory else [])
 
     def example(s: list[Any], x: list[Any], y: list[Any]) -> list[Any]:
         both = y * (2 if memory else 1)
-        return [*x, *y, *(v - p for v, p in zip(both, predicted(s, x), strict=True)), 1.0]
+        return [*x, *y, *(v - p for v, p in zip(both, predict(s, x), strict=True)), 1.0]
 
     def query(s: list[Any], x: list[Any]) -> list[Any]:
-        return [*x, *([0.0] * q), *(-p for p in predicted(s, x)), 0.0]
+        return [*x, *([0.0] * q), *(-p for p in predict(s, x)), 0.0]
 
     return Algorithm(
         d,
@@ -115,7 +115,7 @@ def algorithm(setting: Setting, given: Shrinking, steps: int) -> Algorithm:
         "mean",
         term=write(term, s=size, x=d, y=q),
         step=write(step, s=size, m=one),
-        answer=write(lambda s, x: [p * given.keep for p in predicted(s[:one], x)], s=size, x=d),
+        answer=write(lambda s, x: [p * given.keep for p in predict(s[:one], x)], s=size, x=d),
         example=write(example, s=size, x=d, y=q),
         query=write(query, s=size, x=d),
     )

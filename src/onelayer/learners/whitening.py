@@ -6,8 +6,8 @@ u^T, and w <- w + eta M^T mean_i r_i u_i.
 Rests on   gradient_step.
 Why        Large directions of the inputs shrink faster than small ones, so that later steps see a rounder
 problem.
-Differs    Stated for every number of examples and loops, with M as part of the state; what an example adds is said in
-terms of its token, so that the proof need not multiply M out.
+Differs    Stated for every number of examples and loops, with M as part of the state; what an example adds is said
+in terms of its token, so that the proof need not multiply M out.
 """
 
 from __future__ import annotations

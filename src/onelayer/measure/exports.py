@@ -113,7 +113,9 @@ def replay(folder: str | Path, runtimes: Iterable[str], most: int = 2_000) -> di
             "data", f"a claim memorizes or sup_error in {dtype} to replay", "there is none", "Certify the model."
         )
     widest = max(layer.width for layer in (*model.transformer.feedforward, *model.transformer.readout))
-    asked = _stored(model, stored[0], data, most, widest) if stored else _near(near[0], data, most, widest)
+    asked = (
+        _stored_questions(model, stored[0], data, most, widest) if stored else _near(near[0], data, most, widest)
+    )
     said = {}
     for name in runtimes:
         out = _runner(name, model)(asked.tokens, asked.lengths)
@@ -138,7 +140,7 @@ class Asked:
     numbers: Array  # of the sequences, for people
 
 
-def _stored(model: Parts, claim: Claim, data: dict[str, Array], most: int, widest: int) -> Asked:
+def _stored_questions(model: Parts, claim: Claim, data: dict[str, Array], most: int, widest: int) -> Asked:
     windows = "stream" in data
     tokens = sliding_window_view(data["stream"], int(data["window"][0])) if windows else data["tokens"]
     lengths = data.get("lengths", np.full(len(tokens), tokens.shape[1], np.int64))
@@ -166,7 +168,7 @@ def _near(claim: Claim, data: dict[str, Array], most: int, widest: int) -> Asked
     if hasattr(target, "lines"):
         if claim.type == "sup_error":
             some = rng.integers(0, len(tokens), most)
-            tokens = _moved(tokens[some], n["radius"], rng)
+            tokens = _perturb(tokens[some], n["radius"], rng)
         else:
             tokens = rng.uniform(n["low"], n["high"], (most, *tokens.shape[1:])).astype(tokens.dtype)
             tokens, some = (
@@ -188,7 +190,7 @@ def _near(claim: Claim, data: dict[str, Array], most: int, widest: int) -> Asked
     return Asked(tokens, lengths, wanted, inside, n["bound"] + slack, what, some)
 
 
-def _moved(tokens: Array, radius: float, rng: np.random.Generator) -> Array:
+def _perturb(tokens: Array, radius: float, rng: np.random.Generator) -> Array:
     """Every component somewhere within the radius, as numbers of the dtype; one that rounding takes out stays."""
     moved = (tokens + rng.uniform(-radius, radius, tokens.shape)).astype(tokens.dtype)
     return np.where(np.abs(moved.astype(np.float64) - tokens) <= radius, moved, tokens)

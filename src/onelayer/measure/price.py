@@ -66,7 +66,7 @@ def compare(X: Any, Y: Any, lengths: Any = None, seed: int = 0, on_step: Step | 
     step("measuring the separation of the tokens")
     separation = measure(vectors, sequences.lengths)
     columns = (
-        _published(vectors, sequences, seed, step),
+        _published_column(vectors, sequences, seed, step),
         _theorem_k(vectors, sequences, seed, step),
         _library(X, Y, lengths, seed, step),
     )
@@ -79,7 +79,7 @@ def _vectors(sequences: Sequences) -> Any:
     return (sequences.tokens + 1.0)[:, :, None]
 
 
-def _published(X: Any, sequences: Sequences, seed: int, step: Step) -> Column:
+def _published_column(X: Any, sequences: Sequences, seed: int, step: Step) -> Column:
     name, standing = "Theorem 2, published constants", published.STATEMENT.standing
     try:
         separation = published.hypotheses(X, sequences.lengths)
@@ -107,7 +107,7 @@ def _theorem_k(X: Any, sequences: Sequences, seed: int, step: Step) -> Column:
         separation = rank_one.hypotheses(X, sequences.lengths)
         if separation.vocabulary > 4096:
             return Column(name, standing, note=f"not searched: {separation.vocabulary:,} different tokens")
-        v, constants = rank_one.chosen(X, seed, sequences.lengths, spare_channel=False)
+        v, constants = rank_one.choose_direction(X, seed, sequences.lengths, spare_channel=False)
     except HypothesisError as error:
         return Column(name, standing, note=f"does not apply: {error}")
     bits = math.ceil(math.log2(constants.r) - constants.log10_delta * math.log2(10)) + 3

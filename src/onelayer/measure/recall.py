@@ -83,10 +83,10 @@ def _difference(given: Any, wanted: Any, of_model: AnswerForm, of_data: AnswerFo
     if of_model.classes is None and len(given) > 4:
         c = int(np.argmax(np.abs(given - wanted)))
         return f", component {c} is answered {float(given[c]):.9g}, not {float(wanted[c]):.9g}"
-    return f" is answered {_shown(given, of_model)}, not {_shown(wanted, of_data)}"
+    return f" is answered {_format_row(given, of_model)}, not {_format_row(wanted, of_data)}"
 
 
-def _shown(row: Any, form: AnswerForm) -> str:
+def _format_row(row: Any, form: AnswerForm) -> str:
     if form.classes is None:
         return ", ".join(f"{float(x):.9g}" for x in row)
     number = int(np.clip(np.rint(row[0]), 0, len(form.classes) - 1))

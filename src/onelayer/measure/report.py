@@ -6,7 +6,7 @@ from collections.abc import Callable
 from html import escape as escape_tags
 from pathlib import Path
 
-from onelayer.certificates.words import assumed, not_claimed, sentence, target_of
+from onelayer.certificates.words import list_assumptions, not_claimed, sentence, target_of
 from onelayer.errors import visible
 from onelayer.export.bundle import read
 from onelayer.ledger import show
@@ -56,7 +56,7 @@ def render(folder: Path, verdict: Report) -> str:
         body += _claims(verdict) + _model(folder)
     else:
         body.append(f"<p>{escape(verdict.why)}</p>")
-    body += _list("What this assumes", assumed(claims))
+    body += _list("What this assumes", list_assumptions(claims))
     if claims:
         body += _list("What is not claimed", not_claimed(claims))
     body.append("<footer>Decided by <code>onelayer_checker</code>, which knows nothing of the compiler. ")

@@ -26,13 +26,13 @@ def largest_error(error: Error, box: Box, samples: int, seed: int = 0) -> tuple[
     climbers = max(8, min(CLIMBERS, PAIRS // box.n**2))
     rng = np.random.default_rng([seed, 11])
 
-    def judged(X: Array) -> Array:
+    def error_at(X: Array) -> Array:
         return np.where(box.holds(X), error(X), -1.0)
 
     best, where = np.empty(0), np.empty((0, box.n, box.d), box.dtype)
     for start in range(0, samples, BLOCK):
         X = box.draw(rng, min(BLOCK, samples - start))
-        values = np.concatenate([best, judged(X)])
+        values = np.concatenate([best, error_at(X)])
         X = np.concatenate([where, X])
         keep = np.argsort(-values, kind="stable")[:climbers]
         best, where = values[keep], X[keep]
@@ -40,7 +40,7 @@ def largest_error(error: Error, box: Box, samples: int, seed: int = 0) -> tuple[
     for _ in range(ROUNDS):
         moved = rng.standard_normal(where.shape) * (rng.random(where.shape) < 0.6)
         tried = box.admit(where.astype(np.float64) + reach * moved)
-        values = judged(tried)
+        values = error_at(tried)
         better = values > best
         best, where = np.where(better, values, best), np.where(better[:, None, None], tried, where)
         reach = np.where(better[:, None, None], reach, reach * 0.7)

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from onelayer.network.forward import RunStack, forward, run_stack
-from onelayer.network.heads import attend, queries_keys_values, run_head, summed
+from onelayer.network.heads import attend, queries_keys_values, run_head, sum_values
 from onelayer.network.layers import by_token
 from onelayer.network.weights import Array, Attention, Layer, Transformer
 
@@ -61,7 +61,7 @@ def attention_in_blocks(a: Attention, h: Array, visible: Array | None) -> Array:
             if a.kind in ("softmax", "hardmax"):
                 found = attend(q[:, rows], k, v, seen, a.kind)
             else:
-                found = summed(q[:, rows], k, v, seen, a.kind, a.mean)
+                found = sum_values(q[:, rows], k, v, seen, a.kind, a.mean)
             update[:, rows] += by_token(found, a.W_O[i])
     return update
 

@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from onelayer.network.heads import See, run_head, unseen, visible_to
+from onelayer.network.heads import See, run_head, see_nothing, visible_to
 from onelayer.network.layers import apply_layer, by_token
 from onelayer.network.weights import Array, Attention, Layer, Transformer
 
@@ -23,7 +23,7 @@ def forward(
     model: Transformer,
     X: Array,
     lengths: Array | None = None,
-    see: See = unseen,
+    see: See = see_nothing,
     *,
     feedforward: RunStack | None = None,
     attention: RunAttention | None = None,
@@ -48,7 +48,7 @@ def forward(
 
 def within(see: See, prefix: str) -> See:
     """The same onlooker, told of values under longer names."""
-    return see if see is unseen or not prefix else lambda name, value: see(prefix + name, value)
+    return see if see is see_nothing or not prefix else lambda name, value: see(prefix + name, value)
 
 
 def embed(model: Transformer, X: Array) -> Array:
@@ -60,7 +60,7 @@ def embed(model: Transformer, X: Array) -> Array:
     return h if e is None or e.positions is None else h + e.positions[: X.shape[1]]
 
 
-def run_attention(a: Attention, h: Array, visible: Array | None, see: See = unseen) -> Array:
+def run_attention(a: Attention, h: Array, visible: Array | None, see: See = see_nothing) -> Array:
     """What the heads add to the residual stream."""
     update = np.zeros_like(h)
     for i in range(a.heads):
@@ -68,7 +68,7 @@ def run_attention(a: Attention, h: Array, visible: Array | None, see: See = unse
     return update
 
 
-def run_stack(layers: tuple[Layer, ...], h: Array, see: See = unseen, name: str = "stack") -> Array:
+def run_stack(layers: tuple[Layer, ...], h: Array, see: See = see_nothing, name: str = "stack") -> Array:
     """Linear maps, and ReLU after each but the last."""
     for i, layer in enumerate(layers):
         h = apply_layer(layer, h)

@@ -14,7 +14,7 @@ See = Callable[[str, Array], None]
 CAUSAL_BLOCK = 64
 
 
-def unseen(name: str, value: Array) -> None:
+def see_nothing(name: str, value: Array) -> None:
     """Looks at nothing."""
 
 
@@ -23,21 +23,23 @@ def queries_keys_values(a: Attention, i: int, h: Array) -> tuple[Array, Array, A
     return q if a.b_Q is None else q + a.b_Q[i], k if a.b_K is None else k + a.b_K[i], v
 
 
-def run_head(a: Attention, i: int, h: Array, visible: Array | None, see: See = unseen, name: str = "head") -> Array:
+def run_head(
+    a: Attention, i: int, h: Array, visible: Array | None, see: See = see_nothing, name: str = "head"
+) -> Array:
     """What head i reads off the keys, [N, n, values], before W_O."""
     q, k, v = queries_keys_values(a, i, h)
     if a.kind in ("softmax", "hardmax"):
         return attend(q, k, v, visible, a.kind, see, name)
     if a.kind == "mesa":
         assert a.ridge is not None
-        return solved(q, k, v, visible, a.ridge[i])
+        return solve_values(q, k, v, visible, a.ridge[i])
     if a.window == 1:
         return _itself(a, q, k, v, visible)
-    return summed(q, k, v, visible, a.kind, a.mean, see, name)
+    return sum_values(q, k, v, visible, a.kind, a.mean, see, name)
 
 
 def attend(
-    q: Array, k: Array, v: Array, visible: Array | None, kind: Kind, see: See = unseen, name: str = "head"
+    q: Array, k: Array, v: Array, visible: Array | None, kind: Kind, see: See = see_nothing, name: str = "head"
 ) -> Array:
     """Averages [N, queries, s] of the values, weighted by softmax or hardmax of q k^T over the visible keys."""
     logits = q * k[..., 0][:, None, :] if q.shape[-1] == 1 else q @ k.swapaxes(-1, -2)  # [N, query, key]
@@ -54,22 +56,29 @@ def attend(
     mass = weights.sum(-1, keepdims=True)
     if np.any(blind):
         mass = np.where(blind, 1, mass)
-    if see is not unseen:
+    if see is not see_nothing:
         see(f"{name}.attention", weights / mass)
     averages: Array = (weights @ v) / mass
     see(f"{name}.averages", averages)
     return averages
 
 
-def summed(
-    q: Array, k: Array, v: Array, visible: Array | None, kind: Kind, mean: bool, see: See = unseen, name: str = "h"
+def sum_values(
+    q: Array,
+    k: Array,
+    v: Array,
+    visible: Array | None,
+    kind: Kind,
+    mean: bool,
+    see: See = see_nothing,
+    name: str = "h",
 ) -> Array:
     """sum_j l_kj v_j over the visible keys, of max(l_kj, 0) for relu; divided by their number if ``mean``."""
     n, dtype = k.shape[1], v.dtype
     count = np.full((1, 1, 1), n) if visible is None else visible.sum(-1, keepdims=True)
     count = np.maximum(count, 1).astype(dtype)  # an integer would make float64 of float32
     alike = visible is None or visible.shape[1] == 1  # every query sees the same keys
-    if kind == "linear" and alike and see is unseen and n > q.shape[-1]:
+    if kind == "linear" and alike and see is see_nothing and n > q.shape[-1]:
         seen = v if visible is None else np.where(visible.swapaxes(1, 2), v, 0)
         found: Array = q @ (k.swapaxes(-1, -2) @ seen)
     else:
@@ -83,7 +92,7 @@ def summed(
 
 
 def _itself(a: Attention, q: Array, k: Array, v: Array, visible: Array | None) -> Array:
-    """As `summed`, of tokens that see no other: no matrix of queries and keys is needed."""
+    """As `sum_values`, of tokens that see no other: no matrix of queries and keys is needed."""
     logits = (q * k).sum(-1, keepdims=True)
     weights = np.maximum(logits, 0) if a.kind == "relu" else logits
     if visible is not None:
@@ -91,7 +100,7 @@ def _itself(a: Attention, q: Array, k: Array, v: Array, visible: Array | None) -
     return np.asarray(weights * v)
 
 
-def solved(q: Array, k: Array, v: Array, visible: Array | None, ridge: Array) -> Array:
+def solve_values(q: Array, k: Array, v: Array, visible: Array | None, ridge: Array) -> Array:
     """q_k (sum_j k_j^T k_j + ridge I)^-1 sum_j k_j^T v_j over the visible keys."""
     n, s = k.shape[1:]
     shrunk = ridge * np.eye(s, dtype=k.dtype)

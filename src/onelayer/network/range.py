@@ -39,7 +39,7 @@ def safe_sizes(model: Transformer) -> Array:
         return np.asarray(np.ldexp(unit, low))
 
 
-def watched(model: Transformer, X: Array, lengths: Array | None = None) -> tuple[Array, Array]:
+def watch_range(model: Transformer, X: Array, lengths: Array | None = None) -> tuple[Array, Array]:
     """Outputs [N, n, q] of the dense network, and which sequences [N] keep every value finite."""
     widths = [layer.width for layer in (*model.feedforward, *model.readout)]
     widest = max([X.shape[1], *X.shape[2:], *model.attention.W_Q.shape[1:2], *widths])

@@ -12,7 +12,7 @@ from onelayer.network.weights import Array, Transformer
 PLAIN = {"context": None, "mean": False, "window": None}
 
 
-def described(model: Transformer) -> dict[str, Any]:
+def describe_structure(model: Transformer) -> dict[str, Any]:
     """Kind of attention and names of channels; loops and further layers where there are any."""
     found: dict[str, Any] = {"attention": _attention(model), "channels": list(model.channels)}
     found |= {"repeat": model.repeat} if model.repeat > 1 else {}
@@ -23,7 +23,7 @@ def described(model: Transformer) -> dict[str, Any]:
     return found
 
 
-def rebuilt(description: Mapping[str, Any], tensors: Mapping[str, Array], causal: bool) -> Transformer:
+def rebuild_network(description: Mapping[str, Any], tensors: Mapping[str, Array], causal: bool) -> Transformer:
     """The network of these tensors."""
     listed = description.get("further", [])
     prefixes = tuple(f"{i}." for i in range(1, len(listed) + 1))

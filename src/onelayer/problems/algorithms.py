@@ -77,7 +77,7 @@ class Algorithm:
             token = self.example.run({"s": wide, "x": x, "y": y}) if self.reads_tokens else []
             terms = self.term.run({"s": wide, "x": x, "y": y, "e": token})
             columns = [np.broadcast_to(t, (max(np.size(wide[0]) if wide else 1, 1), len(X))) for t in terms]
-            s = self.step.run({"s": s, "m": self._gathered(wide, x, y, columns, queries)})
+            s = self.step.run({"s": s, "m": self._gather(wide, x, y, columns, queries)})
             yield s
 
     def answers(
@@ -88,19 +88,19 @@ class Algorithm:
         given = [np.broadcast_to(np.ravel(a), (len(queries),)) for a in self.answer.run(groups)]
         return np.stack(given, axis=-1)
 
-    def _gathered(
+    def _gather(
         self, s: list[Any], x: list[Array], y: list[Array], terms: list[Array], queries: Array
     ) -> list[Any]:
         if self.gather == "solve":
-            return self._solved(np.stack([t[0] for t in terms], axis=-1))
+            return self._solve(np.stack([t[0] for t in terms], axis=-1))
         if self.gather == "softmax":
-            return self._averaged(s, x, y, terms, queries)
+            return self._average(s, x, y, terms, queries)
         count = terms[0].shape[1]
         if count == 0:
             return [0.0] * len(terms)
         return [np.squeeze(t.mean(axis=1) if self.gather == "mean" else t.sum(axis=1)) for t in terms]
 
-    def _averaged(
+    def _average(
         self, s: list[Any], x: list[Array], y: list[Array], terms: list[Array], queries: Array
     ) -> list[Any]:
         assert self.logit is not None
@@ -116,7 +116,7 @@ class Algorithm:
             found.append((weights * term).sum(axis=1) / weights.sum(axis=1))
         return found
 
-    def _solved(self, terms: Array) -> list[Any]:
+    def _solve(self, terms: Array) -> list[Any]:
         """terms [N, keys and values of each system] to solutions, row by row."""
         size = terms.shape[1] // len(self.ridge)
         rows = next(k for k in range(size - 1, 0, -1) if k * (size - k) == self.m // len(self.ridge))

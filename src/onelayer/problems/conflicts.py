@@ -101,11 +101,11 @@ def settle(
     groups = in_conflict(sequences, answers.rows, per_sequence, positions, number)
     if not groups:
         return Settled(sequences, answers, how)
-    rows, kept = answers.rows.copy(), np.array([_kept(answers.rows[group], how) for group in groups])
+    rows, kept = answers.rows.copy(), np.array([_choose_row(answers.rows[group], how) for group in groups])
     for group, at in zip(groups, kept, strict=True):
         rows[group] = answers.rows[group[at]]
     conflicts = tuple(
-        _conflict(sequences, answers, group, () if how == "drop" else (_given(answers, group[at]),))
+        _conflict(sequences, answers, group, () if how == "drop" else (_answer_as_given(answers, group[at]),))
         for group, at in zip(groups, kept, strict=True)
     )
     if how == "drop":
@@ -162,7 +162,7 @@ def _shares(row: Array) -> bytes:
     return np.concatenate([tokens, counts // np.gcd.reduce(counts)]).tobytes()
 
 
-def _kept(rows: Array, how: OnConflict) -> int:
+def _choose_row(rows: Array, how: OnConflict) -> int:
     """Which of these rows is kept."""
     if how != "vote":
         return 0
@@ -170,7 +170,7 @@ def _kept(rows: Array, how: OnConflict) -> int:
     return int(first[counts == counts.max()].min())
 
 
-def _given(answers: Answers, at: int) -> Any:
+def _answer_as_given(answers: Answers, at: int) -> Any:
     """An answer as it was given."""
     row, form = answers.rows[at].tolist(), answers.form
     if form.classes is not None:
@@ -179,7 +179,7 @@ def _given(answers: Answers, at: int) -> Any:
 
 
 def _conflict(sequences: Sequences, answers: Answers, group: Array, kept: tuple[Any, ...]) -> Conflict:
-    given = tuple(_given(answers, int(t)) for t in group)
+    given = tuple(_answer_as_given(answers, int(t)) for t in group)
     if answers.form.scope != "token":
         return Conflict(None, tuple((int(t), None) for t in group), given, kept)
     i, k = answer_places("token", group, sequences.n, sequences.lengths)

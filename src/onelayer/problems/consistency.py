@@ -33,7 +33,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Company:
+class Contexts:
     """The contexts of a data set, compared exactly (as the model's dtype sees the tokens)."""
 
     sequences: Sequences
@@ -56,9 +56,9 @@ class Company:
     def key(self, place: Place, *, proportions: bool = False) -> Hashable:
         """Equal keys if and only if no permutation-equivariant model (with proportions: no softmax attention) can
         tell the places apart."""
-        company, in_lowest_terms = self._companies(place.i)
+        contexts, in_lowest_terms = self._companies(place.i)
         token = None if place.k is None else self.token(place.i, place.k)
-        return (token, in_lowest_terms if proportions else company)
+        return (token, in_lowest_terms if proportions else contexts)
 
     def _companies(self, i: int) -> tuple[Hashable, Hashable]:
         if i not in self.cache:
@@ -73,7 +73,7 @@ def _in_lowest_terms(counts: Counter[Hashable]) -> dict[Hashable, int]:
 
 
 def refuse_contradictions(
-    company: Company, groups: Iterable[Array], rows: Array, per_sequence: bool, answer: Any
+    contexts: Contexts, groups: Iterable[Array], rows: Array, per_sequence: bool, answer: Any
 ) -> tuple[Place, Place] | None:
     """Look at groups of samples whose ids nearly coincide although their answers differ.
 
@@ -87,24 +87,24 @@ def refuse_contradictions(
         same: dict[Hashable, int] = {}
         alike: dict[Hashable, int] = {}
         for sample in sorted(int(member) for member in group):
-            place = company.place(sample, per_sequence)
-            other = same.setdefault(company.key(place), sample)
+            place = contexts.place(sample, per_sequence)
+            other = same.setdefault(contexts.key(place), sample)
             if (rows[other] != rows[sample]).any() and (contradiction is None or sample < contradiction[1]):
                 contradiction = (other, sample)
                 break
-            other = alike.setdefault(company.key(place, proportions=True), sample)
+            other = alike.setdefault(contexts.key(place, proportions=True), sample)
             if (rows[other] != rows[sample]).any() and proportional is None:
                 proportional = (other, sample)
         firsts = list(same.values())
         if collision is None and len(firsts) > 1:
             different = [s for s in firsts if (rows[s] != rows[firsts[0]]).any()]
             if different:
-                collision = tuple(company.place(s, per_sequence) for s in (firsts[0], different[0]))  # type: ignore[assignment]
+                collision = tuple(contexts.place(s, per_sequence) for s in (firsts[0], different[0]))  # type: ignore[assignment]
     if contradiction is not None:
-        raise _contradiction(company, *contradiction, per_sequence, answer, _all(company, rows, per_sequence))
+        raise _contradiction(contexts, *contradiction, per_sequence, answer, _all(contexts, rows, per_sequence))
     if proportional is not None:
-        first, second = (company.place(s, per_sequence) for s in proportional)
-        raise _proportional(company, first, second, _all(company, rows, per_sequence))
+        first, second = (contexts.place(s, per_sequence) for s in proportional)
+        raise _proportional(contexts, first, second, _all(contexts, rows, per_sequence))
     return collision
 
 
@@ -129,26 +129,26 @@ class _Conflicts:
 CHOOSE = 'or choose which answers to keep: on_conflict="vote" (also "first" or "drop").'
 
 
-def _all(company: Company, rows: Array, per_sequence: bool) -> _Conflicts:
+def _all(contexts: Contexts, rows: Array, per_sequence: bool) -> _Conflicts:
     count, in_order = (
-        len(in_conflict(company.sequences, rows, per_sequence, positions, company.dtype))
-        for positions in (company.positions, True)
+        len(in_conflict(contexts.sequences, rows, per_sequence, positions, contexts.dtype))
+        for positions in (contexts.positions, True)
     )
     return _Conflicts(count, in_order)
 
 
 def _contradiction(
-    company: Company, a: int, b: int, per_sequence: bool, answer: Any, conflicts: _Conflicts
+    contexts: Contexts, a: int, b: int, per_sequence: bool, answer: Any, conflicts: _Conflicts
 ) -> HypothesisError:
-    first, second = company.place(a, per_sequence), company.place(b, per_sequence)
-    s = company.sequences
+    first, second = contexts.place(a, per_sequence), contexts.place(b, per_sequence)
+    s = contexts.sequences
     answers = f"with answers {answer(a)} and {answer(b)}"
     if first.i == second.i:
         assert first.k is not None
         token = s.show(first.i, first.k)
         found = f"sequence {first.i} has tokens {first.k} and {second.k} both equal to {token} {answers}"
         remedy = f"{conflicts.order}, give equal tokens equal answers, {CHOOSE}"
-    elif company.positions or np.array_equal(s.tokens[first.i], s.tokens[second.i]):
+    elif contexts.positions or np.array_equal(s.tokens[first.i], s.tokens[second.i]):
         found = f"{first} and {second} are the same in the same company, {answers}"
         remedy = f"Correct or drop one of the two, {CHOOSE}"
     else:
@@ -157,12 +157,12 @@ def _contradiction(
     return HypothesisError("equivariance", "equal contexts to have equal answers", conflicts.found + found, remedy)
 
 
-def _proportional(company: Company, a: Place, b: Place, conflicts: _Conflicts) -> HypothesisError:
+def _proportional(contexts: Contexts, a: Place, b: Place, conflicts: _Conflicts) -> HypothesisError:
     return HypothesisError(
         "empirical_measure",
         "multisets that are not proportional",
         f"{conflicts.found}{a} and {b} have different answers, but their sequences hold the same tokens in the "
-        f"same proportions ({sum(company.multiset(a.i).values())} and {sum(company.multiset(b.i).values())} "
+        f"same proportions ({sum(contexts.multiset(a.i).values())} and {sum(contexts.multiset(b.i).values())} "
         "tokens), and every softmax average over them is equal",
         f"{conflicts.order}, give them equal answers, {CHOOSE}",
     )

@@ -31,7 +31,7 @@ class Tasks:
     many: bool  # more than one was given
     plain: bool  # answers are numbers, not vectors
 
-    def shaped(self, answers: Sequence[Array]) -> Any:
+    def shape_like_y(self, answers: Sequence[Array]) -> Any:
         """Answers [m, q] of each task in the form in which y was given."""
         found = [a[:, 0] if self.plain else a for a in answers]
         if not self.many:

@@ -13,7 +13,7 @@ from onelayer.errors import DataError
 Array = NDArray[Any]
 
 
-def numbered(values: Sequence[Any]) -> tuple[tuple[Any, ...], Array]:
+def number_values(values: Sequence[Any]) -> tuple[tuple[Any, ...], Array]:
     """The different values, sorted, and the number of each."""
     names = sorted(set(values))
     return tuple(names), codes_in({name: i for i, name in enumerate(names)}, values)
@@ -40,12 +40,12 @@ def classes_of(values: Array) -> tuple[tuple[Hashable, ...], Array]:
             return tuple(unique.tolist()), codes.reshape(-1)
     listed = values.tolist()
     if set(map(type, listed)) == {str}:
-        return numbered(listed)
+        return number_values(listed)
     index: dict[Hashable, int] = {}
     names: list[Hashable] = []
     try:
         for value in listed:
-            if index.setdefault(_typed(value), len(names)) == len(names):
+            if index.setdefault(_typed_key(value), len(names)) == len(names):
                 names.append(value)
         places = {name: i for i, name in enumerate(names)}
     except TypeError as error:
@@ -57,10 +57,10 @@ def classes_of(values: Array) -> tuple[tuple[Hashable, ...], Array]:
             found = f"{name!r:.40} and {names[places[name]]!r:.40} are equal to it"
             remedy = "Write one of them as a word, or both alike."
             raise DataError("data", "classes that Python tells apart", found, remedy)
-    return tuple(names), np.array([index[_typed(value)] for value in listed])
+    return tuple(names), np.array([index[_typed_key(value)] for value in listed])
 
 
-def _typed(value: Any) -> Hashable:
+def _typed_key(value: Any) -> Hashable:
     """Equal for classes of one type only: True is not 1, and 1 is not 1.0."""
     value = value.item() if isinstance(value, np.generic) else value
-    return (tuple, *map(_typed, value)) if isinstance(value, tuple) else (type(value), value)
+    return (tuple, *map(_typed_key, value)) if isinstance(value, tuple) else (type(value), value)

@@ -13,7 +13,7 @@ from onelayer.errors import DataError
 from onelayer.problems.blocks import blocks, every, mapped_like
 from onelayer.problems.given import plain
 from onelayer.problems.lists import pad
-from onelayer.problems.names import codes_in, numbered
+from onelayer.problems.names import codes_in, number_values
 from onelayer.problems.scopes import at_answers, in_places, inside
 
 Array = NDArray[Any]
@@ -162,7 +162,7 @@ def _token_ids(
     if words and vocabulary is not None:
         names, used, codes = tuple(vocabulary), flat, codes_in(vocabulary, flat.tolist())
     elif words:
-        names, codes = numbered(flat.tolist())
+        names, codes = number_values(flat.tolist())
         used = flat
     else:
         used, which = np.unique(flat, return_inverse=True)
@@ -172,7 +172,7 @@ def _token_ids(
     if (codes >= 0).all():
         return Sequences(ids, lengths, names)
     if unseen == "refuse" or not _same_kind(names, used):
-        raise _unseen(X, ids < 0, names)
+        raise _unseen_token_error(X, ids < 0, names)
     return Sequences(np.maximum(ids, 0), lengths, names, unknown=np.asarray(np.any(ids < 0, axis=1)))
 
 
@@ -181,7 +181,7 @@ def _same_kind(names: tuple[Hashable, ...], used: Array) -> bool:
     return isinstance(names[0], str | bytes) == (used.dtype.kind in "USTO")
 
 
-def _unseen(X: Array, where: Array, names: tuple[Hashable, ...]) -> DataError:
+def _unseen_token_error(X: Array, where: Array, names: tuple[Hashable, ...]) -> DataError:
     """Says which tokens are not in the vocabulary, in the order in which they are met, and where the first is."""
     tokens = list(dict.fromkeys(X[where].tolist()))
     i, k = (int(axis[0]) for axis in np.nonzero(where))

@@ -18,10 +18,10 @@ import numpy as np
 
 from onelayer.errors import OptionError, files_in_words
 from onelayer.problems.files import arrays, conll, parquet, records, rows
-from onelayer.problems.files.table import Table, padded, refuse, refuse_file, typed
+from onelayer.problems.files.table import Table, pad_rows, refuse, refuse_file, typed_array
 from onelayer.problems.scopes import Scope
 
-__all__ = ["Table", "answered", "example", "like_answers", "read_table", "write_answers"]
+__all__ = ["Table", "example", "like_answers", "read_table", "replace_answers", "write_answers"]
 
 READERS: dict[str, Callable[[Path], Table]] = {
     ".jsonl": records.read,
@@ -85,7 +85,7 @@ def write_answers(
     The file can be read again by `read_table`. It appears whole or not at all. ``scope`` is only needed for
     vectors that have as many components as a sequence has tokens.
     """
-    written = answered(table, answers, scope)
+    written = replace_answers(table, answers, scope)
     if path is None:
         sys.stdout.writelines(records.lines(written))
         return
@@ -159,7 +159,7 @@ def _write(table: Table, ending: str, stream: IO[bytes], compressed: bool) -> No
             text.writelines(line.encode() for line in TEXTS[ending](table))
 
 
-def answered(table: Table, answers: Any, scope: Scope | None) -> Table:
+def replace_answers(table: Table, answers: Any, scope: Scope | None) -> Table:
     """The table with other answers: an array or list with one answer per token, or one per sequence."""
     rows = [row.tolist() if isinstance(row, np.ndarray | np.generic) else row for row in answers]
     n, counts = table.X.shape[1], table.counts
@@ -169,7 +169,7 @@ def answered(table: Table, answers: Any, scope: Scope | None) -> Table:
     if scope is None:
         scope = "token" if sizes in ([n] * len(rows), counts) else "sequence"
     if scope != "token":
-        return replace(table, Y=typed(rows, "answers", "the answer for sequence {}".format), scope="sequence")
+        return replace(table, Y=typed_array(rows, "answers", "the answer for sequence {}".format), scope="sequence")
     for i, (size, count) in enumerate(zip(sizes, counts, strict=True)):
         if size not in (count, n):
             raise refuse(
@@ -178,5 +178,5 @@ def answered(table: Table, answers: Any, scope: Scope | None) -> Table:
                 "Give one answer per token.",
             )
     flat = [answer for row, count in zip(rows, counts, strict=True) for answer in row[:count]]
-    Y = padded(typed(flat, "answers", "answer {} (counted over all tokens)".format), counts)
+    Y = pad_rows(typed_array(flat, "answers", "answer {} (counted over all tokens)".format), counts)
     return replace(table, Y=Y, scope=scope)

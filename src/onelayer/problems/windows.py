@@ -45,14 +45,14 @@ class TextWindows:
         return np.lib.stride_tricks.sliding_window_view(self.stream, self.context)[at]
 
 
-def padded(ids: Array, context: int, size: int) -> Array:
+def pad_start(ids: Array, context: int, size: int) -> Array:
     """The text behind n start tokens."""
     return np.concatenate([np.full(context, size, np.int64), ids])
 
 
 def read_windows(ids: Array, context: int, size: int) -> TextWindows:
     """Count what follows each different window of the token ids of a text."""
-    stream = padded(ids, context, size)
+    stream = pad_start(ids, context, size)
     first, group = same_windows(stream, context)
     answers, mixed = continuations(group, ids, len(first), size)
     numbers = (size + len(mixed)) * size

@@ -86,7 +86,7 @@ def construct(t: Array, rows: Array, radius: float, dtype: np.dtype[Any]) -> Bit
     begins = np.array(list(_begins(_reach(pieces, layout, radius, dtype), layout.per_word)))
     find, guard = _find_words(pieces, layout, begins, L, dtype)
     if guard < radius:
-        raise _blurred(smallest, guard, radius, dtype)
+        raise _blurred_error(smallest, guard, radius, dtype)
     gadgets = (find, WordReader(c, layout.rho, layout.per_word, pieces.ramp / layout.unit, L, dtype))
     return Bits(
         gadgets,
@@ -111,11 +111,11 @@ def hypotheses(t: Array, rows: Array, radius: float, dtype: np.dtype[Any]) -> tu
         )
     smallest = float(np.diff(t)[rows[1:, 0] != rows[:-1, 0]].min(initial=np.inf))
     if smallest <= 2 * radius:
-        raise _blurred(smallest, smallest / 2, radius, dtype)
+        raise _blurred_error(smallest, smallest / 2, radius, dtype)
     return max(1, int(rows.max()).bit_length()), smallest
 
 
-def _blurred(smallest: float, guard: float, radius: float, dtype: np.dtype[Any]) -> PrecisionError:
+def _blurred_error(smallest: float, guard: float, radius: float, dtype: np.dtype[Any]) -> PrecisionError:
     return PrecisionError(
         "bits",
         f"coordinates of different answers further apart than their error of {radius:.3g} and {dtype} can blur",

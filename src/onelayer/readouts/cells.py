@@ -71,10 +71,10 @@ def _cut_wide(v: Array, coordinate: int, cells: int, least: float) -> Cells:
     if stuck.any():
         at[stuck] = np.minimum(np.searchsorted(v, v[at[stuck]], side="right") - 1, len(gaps) - 1)
     at = np.unique(at[gaps[at] > least])
-    return Cells(coordinate, *narrowed(v[at], v[at + 1]))
+    return Cells(coordinate, *narrow_gaps(v[at], v[at + 1]))
 
 
-def narrowed(low: Array, high: Array) -> tuple[Array, Array]:
+def narrow_gaps(low: Array, high: Array) -> tuple[Array, Array]:
     """The middle of wide gaps, of width 1 and between whole numbers: where other lattice points lie, no ramp is."""
     low, high = low.astype(np.float64), high.astype(np.float64)
     middle = np.floor((low + high) / 2)

@@ -29,7 +29,7 @@ HASHED_BYTES = 1 << 19
 
 
 @dataclass(frozen=True)
-class Fit:
+class Separability:
     """How well the coordinates separate the answers; the readout if they do."""
 
     readout: Readout | None
@@ -42,13 +42,13 @@ class Fit:
     suspects: tuple[Array, ...] = ()  # groups of samples that may be the same context with different answers
 
 
-def fit(coordinates: Array, task: Task, on_lattice: bool) -> Fit:
+def fit(coordinates: Array, task: Task, on_lattice: bool) -> Separability:
     """Read the answers off coordinates [T, s]."""
     build = _fit_lattice if on_lattice else _fit_line if coordinates.shape[1] == 1 else _fit_boxes
     return build(coordinates, task)
 
 
-def _fit_line(coordinates: Array, task: Task) -> Fit:
+def _fit_line(coordinates: Array, task: Task) -> Separability:
     radius, exact_radius = task.radius, task.exact_radius
     order = np.argsort(coordinates[:, 0])
     t, answers = coordinates[order, 0], task.rows[order]
@@ -62,11 +62,11 @@ def _fit_line(coordinates: Array, task: Task) -> Fit:
         near = int(np.flatnonzero(changed)[np.argmin(gaps[changed])])
         groups = _runs(order, gaps < GAP_IN_RADII * exact_radius, changed)
         closest = (int(order[near]), int(order[near + 1]))
-        return Fit(
+        return Separability(
             None, distinct, gap, answer_gap, answer_gap / (GAP_IN_RADII * radius), answer_gap, closest, groups
         )
     readout = _on_line(t, answers, task)
-    return Fit(readout, distinct, gap, answer_gap, 0.0 if readout is None else readout.guard / radius)
+    return Separability(readout, distinct, gap, answer_gap, 0.0 if readout is None else readout.guard / radius)
 
 
 def _on_line(t: Array, answers: Array, task: Task) -> Readout | None:
@@ -76,12 +76,12 @@ def _on_line(t: Array, answers: Array, task: Task) -> Readout | None:
     return None if made is None else replace(made, kind=name, compared=READOUTS[name].why)
 
 
-def _fit_lattice(coordinates: Array, task: Task) -> Fit:
+def _fit_lattice(coordinates: Array, task: Task) -> Separability:
     """Equal contexts have equal coordinates, to the bit: one key for each."""
     first, suspects = _same_rows(coordinates, task.rows)
     if suspects:
         pair = (int(suspects[0][0]), int(suspects[0][1]))
-        return Fit(None, len(first), 0.0, 0.0, 0.0, 0.0, pair, suspects)
+        return Separability(None, len(first), 0.0, 0.0, 0.0, 0.0, pair, suspects)
     every = len(first) == len(coordinates)  # then in order, and not worth a copy
     keys, values = (coordinates, task.rows) if every else (coordinates[first], task.rows[first])
     readout = None
@@ -93,9 +93,9 @@ def _fit_lattice(coordinates: Array, task: Task) -> Fit:
             break
     if readout is None:
         near, pair = _nearest_rows(keys)
-        return Fit(None, len(first), 0.0, 0.0, 0.0, near, (int(first[pair[0]]), int(first[pair[1]])))
+        return Separability(None, len(first), 0.0, 0.0, 0.0, near, (int(first[pair[0]]), int(first[pair[1]])))
     room = 2 * readout.guard
-    return Fit(readout, len(first), room, room, readout.guard / task.radius)
+    return Separability(readout, len(first), room, room, readout.guard / task.radius)
 
 
 def _nearest_rows(keys: Array) -> tuple[float, tuple[int, int]]:
@@ -128,7 +128,7 @@ def _lattice_kinds(keys: Array, values: Array, task: Task) -> tuple[list[str], s
 
 def _same_rows(T: Array, rows: Array) -> tuple[Array, tuple[Array, ...]]:
     """The first of each set of equal coordinates, and the sets that hold different answers."""
-    hashed = _hashed(T)
+    hashed = _hash_rows(T)
     in_order = np.sort(hashed)
     if not (in_order[1:] == in_order[:-1]).any():
         return np.arange(len(T)), ()
@@ -147,7 +147,7 @@ def _same_rows(T: Array, rows: Array) -> tuple[Array, tuple[Array, ...]]:
     return np.sort(first), suspects
 
 
-def _hashed(T: Array) -> Array:
+def _hash_rows(T: Array) -> Array:
     """A number of 64 bits per row of coordinates; equal rows have equal ones."""
     bits = np.ascontiguousarray(T).view(np.uint32 if T.dtype == np.float32 else np.uint64)
     odd = np.asarray(np.random.default_rng(0).integers(0, 2**63, T.shape[1], dtype=np.uint64)) | np.uint64(1)
@@ -172,7 +172,7 @@ def _runs(order: Array, close: Array, changed: Array) -> tuple[Array, ...]:
     return tuple(order[a : b + 1] for a, b in zip(starts[mixed], stops[mixed], strict=True))
 
 
-def _fit_boxes(coordinates: Array, task: Task) -> Fit:
+def _fit_boxes(coordinates: Array, task: Task) -> Separability:
     rows, radius, exact_radius = task.rows, task.radius, task.exact_radius
     first, suspects = _collapse(coordinates, rows, 16 * exact_radius)
     order = first[np.argsort(coordinates[first, 0])]
@@ -184,7 +184,7 @@ def _fit_boxes(coordinates: Array, task: Task) -> Fit:
     if pairs is None:
         near, (a, b) = (0.0, suspects[0][:2]) if suspects else _nearest_rows(coordinates[first])
         closest = (int(a), int(b)) if suspects else (int(first[a]), int(first[b]))
-        return Fit(None, len(first), 0.0, 0.0, 0.0, near, closest, suspects)
+        return Separability(None, len(first), 0.0, 0.0, 0.0, near, closest, suspects)
     i, j, distance = pairs
     same = (answers[i] == answers[j]).all(axis=1)
     # A twin is dropped when its first occurrence is kept.
@@ -199,17 +199,17 @@ def _fit_boxes(coordinates: Array, task: Task) -> Fit:
         near = int(np.argmin(np.where(hard, distance, np.inf)))
         closest = (int(order[i[near]]), int(order[j[near]]))
         gap = float(distance[near])
-        return Fit(None, int(keep.sum()), gap, gap, min(gap / needed, 0.999), gap, closest)
+        return Separability(None, int(keep.sum()), gap, gap, min(gap / needed, 0.999), gap, closest)
     # Half of what fits: as much room to the other boxes as inside one's own, for inputs that are a little off.
     wider = max(half_width, _widen(T[keep], half_width, radius) / 2)
     name = "boxes" if task.wish == "auto" else task.wish
     boxes = READOUTS[name].in_boxes(T[keep], answers[keep], wider, task)
     if boxes is None:
-        return Fit(None, int(keep.sum()), 0.0, 0.0, 0.0)
+        return Separability(None, int(keep.sum()), 0.0, 0.0, 0.0)
     twin_distance = float(distance[dropping].max(initial=0.0)) + 16 * exact_radius
     gap = 2 * wider + 4 * radius
     readout = replace(boxes, kind=name, compared=READOUTS[name].why)
-    return Fit(readout, int(keep.sum()), gap, gap, (boxes.guard - twin_distance) / radius)
+    return Separability(readout, int(keep.sum()), gap, gap, (boxes.guard - twin_distance) / radius)
 
 
 def _collapse(T: Array, rows: Array, cell: float) -> tuple[Array, tuple[Array, ...]]:

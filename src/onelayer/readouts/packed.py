@@ -102,7 +102,7 @@ def construct(
     for (_, digit), size in zip(cuts, sizes, strict=True):
         own += value * digit
         value *= size
-    packed = _packed(keys, own + way.answers, layout, dtype, radius, seed)
+    packed = _pack(keys, own + way.answers, layout, dtype, radius, seed)
     if packed is None:
         return None
     (gadget,), other = packed.gadgets, 0.0
@@ -124,7 +124,7 @@ def _print_steps(cells: Cells, dtype: np.dtype[Any]) -> tuple[PrintSteps, float]
     return PrintSteps(cells.coordinate, -weight[1:, 1], bias[1:, 1]), guard
 
 
-def _packed(
+def _pack(
     keys: Array, answers: Array, layout: Layout, dtype: np.dtype[Any], radius: float, seed: int
 ) -> Readout | None:
     finest = finest_rows(keys)
@@ -139,7 +139,7 @@ def _packed(
         load = (LOAD + FOR_FEW / np.sqrt(fullest)) * RELOAD ** (attempt - later) * CLUSTERED**later
         shape = Shape.of(layout, fullest, load, finest)
         cuts, cell = _hash(keys, order, shape, radius)
-        rounds = _peeled(cell, members, TABLES * shape.rows * shape.columns)
+        rounds = _peel(cell, members, TABLES * shape.rows * shape.columns)
         if rounds is not None:
             words = fill(layout, rounds, answers, members, TABLES * shape.rows * shape.columns)
             return _build(shape, cuts, lane_cells, words, keys.shape[1], dtype)
@@ -163,7 +163,7 @@ def _hash(keys: Array, pairing: Array, shape: Shape, radius: float) -> tuple[lis
     return cuts, cell
 
 
-def _peeled(cell: Array, members: list[Array], total: int) -> list[list[Round]] | None:
+def _peel(cell: Array, members: list[Array], total: int) -> list[list[Round]] | None:
     """How the keys of each lane peel; None as soon as those of one do not."""
     found = []
     for some in members:

@@ -70,7 +70,7 @@ def fit(Z: Array, F: Array, tried: tuple[Array, Array], units: int, rng: np.rand
     chosen = pursue(active, affine[0], F, units)
     U, b = U[:, chosen], b[chosen]
     A, B = np.hstack([affine[0], active[:, chosen]]), np.hstack([affine[1], np.maximum(fresh @ U + b, 0)])
-    W = _reweighted(A, F, B, tried[1])
+    W = _reweight(A, F, B, tried[1])
     k = affine[0].shape[1]
     return _with_carriers(spread, U, b, W[0], W[1:k], W[k:], A[:, 1:k] @ W[1:k])
 
@@ -112,7 +112,7 @@ def _least_squares(A: Array, F: Array, weight: Array) -> Array:
     return solved
 
 
-def _reweighted(A: Array, F: Array, B: Array, G: Array) -> Array:
+def _reweight(A: Array, F: Array, B: Array, G: Array) -> Array:
     """Weights of units A at samples F; Lawson's rounds, of which the best at B, G is kept."""
     weight, least, best = np.ones(len(A)), np.inf, np.zeros((A.shape[1], F.shape[1]))
     for _ in range(ROUNDS):

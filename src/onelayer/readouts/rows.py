@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.readouts.cells import Cells, narrowed
+from onelayer.readouts.cells import Cells, narrow_gaps
 
 Array = NDArray[Any]
 
@@ -34,7 +34,7 @@ class Rows:
 def divide(keys: Array, values: Array, size: int, radius: float, merge: bool) -> Rows | None:
     """Rows of at most ``size`` keys where gaps allow; ``merge``: neighbours with equal answers may be close."""
     M, c = keys.shape
-    by_row = ordered(keys[:, 0])
+    by_row = sort_order(keys[:, 0])
     z0 = keys[by_row, 0]
     allowed = np.flatnonzero(np.diff(z0) > GAP_IN_RADII * radius) + 1  # a row may begin at these places
     starts = _starts(allowed, M, size)
@@ -58,11 +58,11 @@ def divide(keys: Array, values: Array, size: int, radius: float, merge: bool) ->
         if finer is None:
             return None
         starts = finer
-    cells = Cells(0, *narrowed(z0[starts[1:] - 1], z0[starts[1:]]))
+    cells = Cells(0, *narrow_gaps(z0[starts[1:] - 1], z0[starts[1:]]))
     return Rows(cells, chosen[starts], order, row, z)
 
 
-def ordered(z: Array, group: Array | None = None) -> Array:
+def sort_order(z: Array, group: Array | None = None) -> Array:
     """What sorts z, or z within groups, stably.
 
     Whole numbers are packed together with their places: sorting those is several times faster than `argsort`.
@@ -104,7 +104,7 @@ def _along(
     found, rows = by_row[places], row[places]
     z = keys[found, i].astype(np.float64)
     if i:
-        order = ordered(z, rows)
+        order = sort_order(z, rows)
         found, z = found[order], z[order]
     close = (np.diff(rows) == 0) & (np.diff(z) <= GAP_IN_RADII * radius)  # sorting stays within rows
     at = np.flatnonzero(close)

@@ -74,12 +74,12 @@ def row_size(M: int, c: int, q: int, default: bool) -> int:
 
 def expected_parameters(keys: Array, values: Array) -> float:
     """A forecast, by which readouts are compared before one is built."""
-    (M, c), parts = keys.shape, len(_signed(values))
+    (M, c), parts = keys.shape, len(_split_signs(values))
     G = row_size(M, c, values.shape[1], False)
     return float(M * (1 + parts) * 1.2 + M / G * (2 * c + 8) + G * G * (1 + parts) * (3 + parts))
 
 
-def _signed(values: Array) -> Array:
+def _split_signs(values: Array) -> Array:
     """Values as non-negative parts: [M, q'] and the signs [q', q] that put them together again."""
     parts = [(i, sign) for i in range(values.shape[1]) for sign in (1.0, -1.0) if (sign * values[:, i] > 0).any()]
     signs = np.zeros((max(1, len(parts)), values.shape[1]))
@@ -134,7 +134,7 @@ class _Columns:
             emitted[here] = 0.5 + slope * places
             return emitted.reshape(R, G)
 
-        signs = _signed(values)
+        signs = _split_signs(values)
         parts = np.zeros((R * G, len(signs)), dtype)
         parts[at] = np.maximum(wanted[begins] @ signs.T, 0.0)
         if closed:  # a plateau around each key

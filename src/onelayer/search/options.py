@@ -27,8 +27,8 @@ def readout_names() -> list[str]:
 
 def check_options(problem: Problem) -> None:
     """Refuse options that are unknown or contradict each other."""
-    _known("mapping", problem.mapping, mapping_names())
-    _known("readout", problem.readout, readout_names())
+    _check_name("mapping", problem.mapping, mapping_names())
+    _check_name("readout", problem.readout, readout_names())
     mapping, rank, readout = MAPPINGS.get(problem.mapping), problem.rank, READOUTS.get(problem.readout)
     if rank is not None and (type(rank) is not int or not 1 <= rank <= MAX_RANK):
         needs = f"a whole rank of at least 1 and at most {MAX_RANK}"
@@ -46,7 +46,7 @@ def check_options(problem: Problem) -> None:
         raise OptionError(_tag(readout.name), needs, "rank 1 was asked for", 'Use readout="plateaus".')
 
 
-def _known(what: str, name: str, names: Iterable[str]) -> None:
+def _check_name(what: str, name: str, names: Iterable[str]) -> None:
     if name not in names:
         needs = f"a {what} among {', '.join(names)}"
         raise OptionError("memorize", needs, f"{what}={name!r}", "Choose one of them.")

@@ -14,9 +14,9 @@ from onelayer.contexts.head import ContextMap
 from onelayer.contexts.mapping import MAPPINGS, ContextMapping, Wanted
 from onelayer.contexts.stream import RealStream, Stream
 from onelayer.errors import HypothesisError, PrecisionError
-from onelayer.problems.consistency import Company, Place, refuse_contradictions
+from onelayer.problems.consistency import Contexts, Place, refuse_contradictions
 from onelayer.readouts import packed_sizes
-from onelayer.readouts.fit import Fit, fit
+from onelayer.readouts.fit import Separability, fit
 from onelayer.readouts.method import READOUTS, Task
 from onelayer.search.options import check_options
 from onelayer.search.problem import Problem
@@ -40,7 +40,7 @@ SMALL_FOR_FLOAT32 = 512
 
 
 @dataclass(frozen=True)
-class Route:
+class MappingChoice:
     """A mapping of some rank, and why it is tried."""
 
     mapping: str
@@ -53,12 +53,12 @@ class Route:
 
 
 @dataclass(frozen=True)
-class Found:
+class BestCandidate:
     """The best candidate of a route: it separates the answers if its fit has a readout."""
 
-    route: Route
+    route: MappingChoice
     context_map: ContextMap
-    fit: Fit
+    fit: Separability
     attempts: int
 
     @property
@@ -69,7 +69,7 @@ class Found:
         return float(np.log2(span / gap) + 2) if 0 < gap < np.inf and span > 0 else 1.0
 
 
-def search(problem: Problem, on_step: Step | None = None) -> tuple[Problem, Found]:
+def search(problem: Problem, on_step: Step | None = None) -> tuple[Problem, BestCandidate]:
     """Try the routes in order; the first whose margin is safe, and the problem in the dtype that it took."""
     check_options(problem)
     return in_a_dtype_that_does(problem, lambda problem: (problem, _search(problem, on_step)))
@@ -85,25 +85,25 @@ def in_a_dtype_that_does(problem: Problem, build: Callable[[Problem], Built]) ->
     return build(replace(problem, dtype=np.dtype(np.float64)))
 
 
-def _search(problem: Problem, on_step: Step | None) -> Found:
+def _search(problem: Problem, on_step: Step | None) -> BestCandidate:
     stream, automatic = problem.stream, problem.mapping == "auto"
-    last: Found | HypothesisError | None = None
+    last: BestCandidate | HypothesisError | None = None
     for route in routes(problem):
         if on_step is not None:
             on_step(f"looking for contexts: {route.mapping}, rank {route.rank}, {problem.dtype}")
         found = _search_route(problem, stream, route, automatic)
-        if isinstance(found, Found) and found.fit.readout is not None and found.fit.margin >= 1:
+        if isinstance(found, BestCandidate) and found.fit.readout is not None and found.fit.margin >= 1:
             return found
-        last = last if isinstance(last, Found) and not isinstance(found, Found) else found
+        last = last if isinstance(last, BestCandidate) and not isinstance(found, BestCandidate) else found
     assert last is not None
-    raise _not_separated(problem, last) if isinstance(last, Found) else last
+    raise _not_separated(problem, last) if isinstance(last, BestCandidate) else last
 
 
-def routes(problem: Problem) -> Iterator[Route]:
+def routes(problem: Problem) -> Iterator[MappingChoice]:
     """Which mappings and ranks to try, in order, each with its reason."""
     mapping, rank, readout = problem.mapping, problem.rank, READOUTS.get(problem.readout)
     line, whole, boxes = (readout is None or readout.reads(w) for w in ("on_line", "on_lattice", "in_boxes"))
-    on_lattice = Route("lattice", _lattice_rank(problem) if rank is None else rank, "asked for")
+    on_lattice = MappingChoice("lattice", _lattice_rank(problem) if rank is None else rank, "asked for")
     if mapping != "auto" and MAPPINGS[mapping].on_lattice:
         yield replace(on_lattice, mapping=mapping)
         return
@@ -123,19 +123,21 @@ def routes(problem: Problem) -> Iterator[Route]:
         lattice_next = False
     for s in ranks:
         if mapping != "auto":
-            yield Route(mapping, s, "asked for")
+            yield MappingChoice(mapping, s, "asked for")
         elif problem.answers.form.scope == "sequence":
-            yield Route("shared_query", s, "one answer per sequence needs one context per sequence")
+            yield MappingChoice("shared_query", s, "one answer per sequence needs one context per sequence")
         else:
-            yield Route("temperature", s, "the published architecture: one head, no biases, temperature searched")
-            yield Route("shared_query", s, "the bias-free head did not separate, so the query got a bias")
+            yield MappingChoice(
+                "temperature", s, "the published architecture: one head, no biases, temperature searched"
+            )
+            yield MappingChoice("shared_query", s, "the bias-free head did not separate, so the query got a bias")
         if lattice_next:
             yield replace(on_lattice, why="one softmax coordinate is too coarse for float32: whole numbers")
             lattice_next = False
     if mapping == "auto":
         for name, kind in MAPPINGS.items():
             if kind.automatic and (whole if kind.on_lattice else line if ranks[0] == 1 else boxes):
-                yield Route(
+                yield MappingChoice(
                     name, ranks[0] if kind.only_rank is None else kind.only_rank, "registered, and the last"
                 )
 
@@ -173,14 +175,16 @@ def _prints(problem: Problem) -> bool:
     return problem.default is not None and (asked or (problem.readout == "auto" and many))
 
 
-def _search_route(problem: Problem, stream: Stream, route: Route, automatic: bool) -> Found | HypothesisError:
+def _search_route(
+    problem: Problem, stream: Stream, route: MappingChoice, automatic: bool
+) -> BestCandidate | HypothesisError:
     """Candidates of one route: enough of them to find a safe margin, more where the data is small. Or why the
     mapping does not apply, where nobody asked for it and another may be tried."""
     per_sequence = is_per_sequence(problem, route)
     rows = problem.rows(per_sequence)
     wanted, allowed = route.kind.attempts(problem.sequences, len(problem.answers.rows), problem.dtype)
     drawn = Wanted(problem.sequences, stream, route.rank, problem.seed, 0, per_sequence, _tabular(problem))
-    best: Found | None = None
+    best: BestCandidate | None = None
     for attempt in range(allowed):
         try:
             context_map = route.kind.construct(replace(drawn, attempt=attempt))
@@ -203,14 +207,14 @@ def _search_route(problem: Problem, stream: Stream, route: Route, automatic: boo
             collision = _refuse(problem, result, rows, per_sequence)
             if collision is not None and route.mapping == "temperature" and _both_zero(problem, stream, *collision):
                 if automatic:
-                    return Found(route, context_map, result, 1)
+                    return BestCandidate(route, context_map, result, 1)
                 raise _zero_token(*collision)
         better = best is None or (result.readout is not None, result.margin) > (
             best.fit.readout is not None,
             best.fit.margin,
         )
         if better:
-            best = Found(route, context_map, result, attempt + 1)
+            best = BestCandidate(route, context_map, result, attempt + 1)
         assert best is not None
         best = replace(best, attempts=attempt + 1)
         safe = best.fit.readout is not None and best.fit.margin >= 1
@@ -222,17 +226,17 @@ def _search_route(problem: Problem, stream: Stream, route: Route, automatic: boo
     return best
 
 
-def is_per_sequence(problem: Problem, route: Route) -> bool:
+def is_per_sequence(problem: Problem, route: MappingChoice) -> bool:
     """Whether the samples are sequences rather than tokens: when all tokens of a sequence share a context."""
     return problem.answers.form.scope == "sequence" and route.kind.shares
 
 
-def _refuse(problem: Problem, result: Fit, rows: Array, per_sequence: bool) -> tuple[Place, Place] | None:
+def _refuse(problem: Problem, result: Separability, rows: Array, per_sequence: bool) -> tuple[Place, Place] | None:
     """Raise if two samples are one context with two answers; the data is compared as the dtype sees it."""
-    exact = Company(problem.sequences, problem.positions, np.dtype(np.float64))
+    exact = Contexts(problem.sequences, problem.positions, np.dtype(np.float64))
     collision = refuse_contradictions(exact, result.suspects, rows, per_sequence, problem.show_answer(per_sequence))
     if collision is not None and problem.dtype != np.float64:
-        rounded = Company(problem.sequences, problem.positions, problem.dtype)
+        rounded = Contexts(problem.sequences, problem.positions, problem.dtype)
         a, b = collision
         if rounded.key(a) == rounded.key(b):
             raise PrecisionError(
@@ -260,12 +264,12 @@ def _zero_token(a: Place, b: Place) -> HypothesisError:
     )
 
 
-def _not_separated(problem: Problem, found: Found) -> PrecisionError:
+def _not_separated(problem: Problem, found: BestCandidate) -> PrecisionError:
     per_sequence = is_per_sequence(problem, found.route)
-    company = Company(problem.sequences, problem.positions, problem.dtype)
+    contexts = Contexts(problem.sequences, problem.positions, problem.dtype)
     where = "two ids"
     if found.fit.closest is not None:
-        a, b = (company.place(sample, per_sequence) for sample in found.fit.closest)
+        a, b = (contexts.place(sample, per_sequence) for sample in found.fit.closest)
         rows = problem.rows(per_sequence)
         kind = "different" if (rows[found.fit.closest[0]] != rows[found.fit.closest[1]]).any() else "equal"
         where = f"the nearest two, {a} and {b}, have {kind} answers and ids that"

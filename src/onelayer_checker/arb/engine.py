@@ -103,7 +103,7 @@ class Engine:
         if self.dense * len(self.i) > MOST_DENSE:
             return Verdict("undecided", f"{self.dense:,} products per token in full layers are too many", 0.0)
         with np.errstate(all="ignore"):  # infinity is a bound like any other
-            return self._separated(claim) if claim.type == "separated" else self._memorizes(claim)
+            return self._decide_separated(claim) if claim.type == "separated" else self._memorizes(claim)
 
     def bounds(self, radius: float) -> Array:
         """[samples, c + 1, 2], see `enclose`; finer where a claim needed it."""
@@ -170,7 +170,7 @@ class Engine:
             return Verdict("undecided", f"{self._name(s)} is off by {low[s]:.6g} to {high[s]:.6g}", np.inf)
         return Verdict("proved", f"{len(high)} answers, largest error {high.max():.6g}", float(high.max()))
 
-    def _separated(self, claim: Claim) -> Verdict:
+    def _decide_separated(self, claim: Claim) -> Verdict:
         r, delta = claim.numbers["r"], claim.numbers["delta"]
         low, high = self._settle(0.0, lambda b: _sizes(b, r))[:, :-1].transpose(2, 0, 1)
         for s in np.flatnonzero(high.max(axis=1) > r)[:1]:

@@ -40,7 +40,7 @@ def matrix(flint: Flint, a: Array) -> Arb:
     return flint.arb_mat(*a.shape, a.ravel().tolist())
 
 
-def bordered(weight: Array, bias: Array | None = None) -> Array:
+def border(weight: Array, bias: Array | None = None) -> Array:
     """[x, 1] times this is [x W + b, 1]."""
     out = np.pad(weight, ((0, 1), (0, 1)))
     out[-1, -1] = 1.0
@@ -110,7 +110,7 @@ class Stack:
         for i, (W, b) in enumerate(self.layers):
             if i == len(self._matrices):
                 full = W if W.ndim == 2 else np.einsum("gab,gh->gahb", W, np.eye(len(W))).reshape(-1, b.size)
-                self._matrices.append(matrix(flint, bordered(full, b)[:, :-1]))
+                self._matrices.append(matrix(flint, border(full, b)[:, :-1]))
             x = (flint.arb_mat(1, len(x) + 1, [*x, 1]) * self._matrices[i]).entries()
             if i + 1 < len(self.layers) or self.tail is not None:
                 x = [y.nonnegative_part() for y in x]
@@ -130,13 +130,13 @@ class Graph:
             lift = np.eye(table.shape[1])
         V, O, first = T["attention.W_V"], T["attention.W_O"], T["readout.0.weight"]
         self.reads = [
-            matrix(flint, bordered(T["attention.W_Q"], T.get("attention.b_Q"))[:, :-1]),
-            matrix(flint, bordered(T["attention.W_K"], T.get("attention.b_K"))[:, :-1]),
+            matrix(flint, border(T["attention.W_Q"], T.get("attention.b_Q"))[:, :-1]),
+            matrix(flint, border(T["attention.W_K"], T.get("attention.b_K"))[:, :-1]),
             # Here the border stays: a column of ones, whose sum is the mass.
-            matrix(flint, bordered(V)) * matrix(flint, bordered(O)) * matrix(flint, bordered(first)),
-            matrix(flint, bordered(first, T["readout.0.bias"])[:, :-1]),
+            matrix(flint, border(V)) * matrix(flint, border(O)) * matrix(flint, border(first)),
+            matrix(flint, border(first, T["readout.0.bias"])[:, :-1]),
         ]
-        self.embed = [] if lift is None else [matrix(flint, bordered(lift, bias))]
+        self.embed = [] if lift is None else [matrix(flint, border(lift, bias))]
         positions = T.get("embedding.positions")
         self.places = [] if positions is None else [matrix(flint, np.pad(positions, ((0, 0), (0, 1))))]
         if not self.fed:

@@ -140,15 +140,17 @@ class Algebra:
             over = self.atom(("recip", key(total((q, 1 / lead)))), self.needs(*q))
             return total((product(p, over), 1 / lead))
         ((below, factor),) = q.items()
-        return total(*((self._divided(m, below), c / factor) for m, c in p.items()))
+        return total(*((self._divide(m, below), c / factor) for m, c in p.items()))
 
-    def _divided(self, above: Monomial, below: Monomial) -> Polynomial:
-        up, down = _reduced(above, below)
+    def _divide(self, above: Monomial, below: Monomial) -> Polynomial:
+        up, down = _cancel_factors(above, below)
         if len(down) == 1 and down[0][1] == 1:
             weights = self.atoms[down[0][0]]
             for atom, _ in up if self._is_mass(weights) else ():
                 what = self.atoms[atom]
-                values, mass = _reduced(what[2], weights[2]) if what[:2] == ("average", ()) else ((), weights[2])
+                values, mass = (
+                    _cancel_factors(what[2], weights[2]) if what[:2] == ("average", ()) else ((), weights[2])
+                )
                 if not mass:  # mean(e^g v) over mean(e^g)
                     logit = total(*((dict(self.atoms[e][1]), k) for e, k in weights[2]))
                     rest = tuple((a, k - (a == atom)) for a, k in up if (a, k) != (atom, 1))
@@ -165,7 +167,7 @@ class Algebra:
         return what[:2] == ("average", ()) and all(self.atoms[atom][0] == "exp" for atom, _ in what[2])
 
 
-def _reduced(above: Monomial, below: Monomial) -> tuple[Monomial, Monomial]:
+def _cancel_factors(above: Monomial, below: Monomial) -> tuple[Monomial, Monomial]:
     """Both without their common factors."""
     up, down = dict(above), dict(below)
     for atom in up.keys() & down.keys():

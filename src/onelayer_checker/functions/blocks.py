@@ -24,7 +24,7 @@ from onelayer_checker.core.budget import spend
 from onelayer_checker.functions.formulas import BINARY, UNARY, Meaning, Undefined, number
 from onelayer_checker.functions.intervals import Interval, minus, out, plus, times
 from onelayer_checker.functions.jets import ONE, ZERO, Jet, of_one, of_two
-from onelayer_checker.functions.rounding import flushed
+from onelayer_checker.functions.rounding import flushing_cost
 
 #: How often intervals are halved, how many there may be, and how close to what is reached is close enough.
 ROUNDS, MOST_PIECES, CLOSE = 60, 1 << 14, 0.01
@@ -57,7 +57,7 @@ class Group:
         return np.zeros(0) if self.bias is None else -self.bias * self.signs
 
 
-def grouped(W: Array) -> list[tuple[Array, Array]]:
+def group_columns(W: Array) -> list[tuple[Array, Array]]:
     """Columns of W that are equal up to the sign, with their signs; those first that appear first."""
     leads = W[np.argmax(W != 0, axis=0), np.arange(W.shape[1])]
     signs = np.where(leads < 0, -1.0, 1.0)
@@ -76,14 +76,14 @@ Parts = list[tuple[Fraction, int]]  # factors and lines, which add up
 
 def layer(meaning: Meaning, groups: list[Group], W: Array, b: Array, lines: Lines, A: Arithmetic) -> list[Group]:
     """The groups of a layer with ReLU, whose numbers are said to stand for these lines."""
-    columns = grouped(W)
+    columns = group_columns(W)
     if len(lines) != len(columns):
         raise Undefined(f"a layer has {len(columns)} different columns, the plan names {len(lines)} lines")
     found = []
     for line, (units, signs) in zip(lines, columns, strict=True):
         w = W[:, units[0]] * signs[0]
-        own = rounded(meaning, groups, w, b[units], A)
-        found.append(Group(following(meaning, groups, w, 0.0, line), units, signs, b[units], own))
+        own = rounding_of_sum(meaning, groups, w, b[units], A)
+        found.append(Group(follow_line(meaning, groups, w, 0.0, line), units, signs, b[units], own))
     return found
 
 
@@ -93,13 +93,13 @@ def last(meaning: Meaning, groups: list[Group], W: Array, b: Array, lines: Lines
         raise Undefined(f"a layer has {len(b)} numbers, the plan names {len(lines)} lines")
     found = []
     for c, line in enumerate(lines):
-        number_ = following(meaning, groups, W[:, c], float(b[c]), line)
-        own = float(rounded(meaning, groups, W[:, c], b[c : c + 1], A)[0])
+        number_ = follow_line(meaning, groups, W[:, c], float(b[c]), line)
+        own = float(rounding_of_sum(meaning, groups, W[:, c], b[c : c + 1], A)[0])
         found.append(replace(number_, moved=(number_.moved + own) * UP))
     return found
 
 
-def rounded(meaning: Meaning, groups: list[Group], w: Array, b: Array, A: Arithmetic) -> Array:
+def rounding_of_sum(meaning: Meaning, groups: list[Group], w: Array, b: Array, A: Arithmetic) -> Array:
     """What rounding may move a sum of the groups with weights w and each of the biases b by. The sizes of its terms
     add up to a convex function of each number, which is largest at an end of its range."""
     size = 0.0
@@ -114,13 +114,13 @@ def rounded(meaning: Meaning, groups: list[Group], w: Array, b: Array, A: Arithm
     if A is REAL:
         return np.zeros(len(b))
     found = gamma(terms + 2, A.u) * (size + np.abs(b)) * UP
-    found += flushed(size + float(np.abs(w).max(initial=0.0) + np.abs(b).max()), terms, A)
+    found += flushing_cost(size + float(np.abs(w).max(initial=0.0) + np.abs(b).max()), terms, A)
     return guarded(found, 4 * (size + np.abs(b)), A)
 
 
-def following(meaning: Meaning, groups: list[Group], w: Array, b: float, line: int) -> Number:
+def follow_line(meaning: Meaning, groups: list[Group], w: Array, b: float, line: int) -> Number:
     """The sum of the groups with weights w and bias b, as an approximation of a line."""
-    used = [_reading(group, w) for group in groups if w[group.units].any()]
+    used = [_units_read(group, w) for group in groups if w[group.units].any()]
     parts: dict[int, Parts] = {k: [] for k in range(len(used))}
     constant = _divide(meaning, used, line, parts)
     apart, error, moved = plus((np.full(1, b),) * 2, minus(number(constant))), 0.0, 0.0
@@ -137,7 +137,7 @@ def following(meaning: Meaning, groups: list[Group], w: Array, b: float, line: i
     return Number(line, offset, error, moved)
 
 
-def _reading(group: Group, w: Array) -> Group:
+def _units_read(group: Group, w: Array) -> Group:
     """The units of a group that have a weight: the others add nothing."""
     some = np.flatnonzero(w[group.units])
     bias = None if group.bias is None else group.bias[some]
@@ -182,7 +182,7 @@ def _source(meaning: Meaning, groups: list[Group], line: int, known: dict[int, S
     """A number, if the line is constant; the only group that it is a function of; or None."""
     if line not in known:
         p, (op, *of) = meaning.normal(line), meaning.formula.lines[line]
-        own = [k for k, group in enumerate(groups) if meaning.related(line, group.read.line) is not None]
+        own = [k for k, group in enumerate(groups) if meaning.find_relation(line, group.read.line) is not None]
         if p.keys() <= {()}:
             known[line] = p.get((), Fraction(0))
         elif own:
@@ -201,7 +201,7 @@ def _follow(meaning: Meaning, group: Group, line: int, s: Jet, known: dict[int, 
     that some sequence has; of a function that is cut the derivatives are not known."""
     if line not in known:
         p, (op, *of) = meaning.normal(line), meaning.formula.lines[line]
-        scale = meaning.related(line, group.read.line)
+        scale = meaning.find_relation(line, group.read.line)
         if p.keys() <= {()}:
             known[line] = Jet(number(p.get((), Fraction(0))))
         elif scale is not None:  # a (s - offset) + b
@@ -216,7 +216,7 @@ def _follow(meaning: Meaning, group: Group, line: int, s: Jet, known: dict[int, 
     return known[line]
 
 
-def _wanted(meaning: Meaning, group: Group, parts: Parts, low: Array, high: Array, cut: bool) -> Jet:
+def _target_jet(meaning: Meaning, group: Group, parts: Parts, low: Array, high: Array, cut: bool) -> Jet:
     """H on intervals of s."""
     shape = np.zeros_like(low)
     found, known = Jet((shape, shape), (shape, shape), (shape, shape)), dict[int, Jet]()
@@ -227,7 +227,7 @@ def _wanted(meaning: Meaning, group: Group, parts: Parts, low: Array, high: Arra
     return found
 
 
-def _given(group: Group, w: Array, s: Array) -> Interval:
+def _network_values(group: Group, w: Array, s: Array) -> Interval:
     """G at numbers s, by the kernel."""
     x = exact(s[:, None])
     if group.bias is not None:
@@ -252,10 +252,10 @@ def gap(meaning: Meaning, group: Group, w: Array, parts: Parts) -> Interval:
     least, most = np.inf, -np.inf  # of pieces that are done
     bottom, top = np.inf, -np.inf  # reached by G - H somewhere
     for turn in range(ROUNDS):
-        G = [_given(group, w, s) for s in (low, high)]
-        ends_of_H = [_wanted(meaning, group, parts, s, s, False).value for s in (low, high)]
+        G = [_network_values(group, w, s) for s in (low, high)]
+        ends_of_H = [_target_jet(meaning, group, parts, s, s, False).value for s in (low, high)]
         first, second = (out(g[0] - h[1], g[1] - h[0]) for g, h in zip(G, ends_of_H, strict=True))
-        H, cut = (_wanted(meaning, group, parts, low, high, cut) for cut in (False, True))
+        H, cut = (_target_jet(meaning, group, parts, low, high, cut) for cut in (False, True))
         width = (high - low) * UP
         rise, fall = (np.maximum(x, 0.0) * (width * width * (UP / 8)) for x in (H.bend[1], -H.bend[0]))
         below, above = out(np.minimum(first[0], second[0]) - fall, np.maximum(first[1], second[1]) + rise, TINY)

@@ -37,11 +37,11 @@ def _deviation(meaning: Meaning, k: int, j: int, known: Known) -> float:
     if op == other and (op in UNARY or op in BINARY):
         moved = [deviation(meaning, a, b, known) for a, b in zip(of, args, strict=True)]
         if all(part < np.inf for part in moved):
-            return _propagated(meaning, op, of, args, moved)
+            return _propagate(meaning, op, of, args, moved)
     return _of_one_line(meaning, k, j)
 
 
-def _propagated(meaning: Meaning, op: str, of: list[int], args: list[int], moved: list[float]) -> float:
+def _propagate(meaning: Meaning, op: str, of: list[int], args: list[int], moved: list[float]) -> float:
     hulls = [_hull(meaning.ranges[a], meaning.ranges[b]) for a, b in zip(of, args, strict=True)]
     found = 0.0
     for i, part in enumerate(moved):

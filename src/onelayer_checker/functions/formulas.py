@@ -149,10 +149,10 @@ class Meaning:
     def normal(self, k: int, swapped: bool = False) -> Polynomial:
         """The polynomial of a line; swapped, of the same function of the token y instead of x."""
         if (k, swapped) not in self._normal:
-            self._normal[k, swapped] = self._written(k, swapped)
+            self._normal[k, swapped] = self._polynomial_of(k, swapped)
         return self._normal[k, swapped]
 
-    def _written(self, k: int, swapped: bool) -> Polynomial:
+    def _polynomial_of(self, k: int, swapped: bool) -> Polynomial:
         A, (op, *of) = self.algebra, self.formula.lines[k]
         if op == "const":
             return total((ONE, of[0]))
@@ -170,7 +170,7 @@ class Meaning:
             return A.average(p, rest[0])
         if op == "largest":
             return self.largest(p)
-        return _combined(A, op, p, rest[0] if rest else p)
+        return _combine(A, op, p, rest[0] if rest else p)
 
     def largest(self, p: Polynomial) -> Polynomial:
         """The largest value over all tokens y."""
@@ -215,7 +215,7 @@ class Meaning:
         p = self.normal(k)
         return {m: c for m, c in p.items() if m}, p.get((), Fraction(0))
 
-    def related(self, k: int, other: int) -> tuple[Fraction, Fraction] | None:
+    def find_relation(self, k: int, other: int) -> tuple[Fraction, Fraction] | None:
         """(a, b) with line k = a times the other line + b, if both polynomials say so."""
         (p, b), (q, e) = self.without_constant(k), self.without_constant(other)
         if not q or p.keys() != q.keys():
@@ -240,7 +240,7 @@ class Undefined(Exception):
     """Of a formula: something about it is not seen."""
 
 
-def _combined(A: Algebra, op: str, p: Polynomial, q: Polynomial) -> Polynomial:
+def _combine(A: Algebra, op: str, p: Polynomial, q: Polynomial) -> Polynomial:
     """Polynomials of an operation of one line p or of two lines p and q."""
     if op == "neg":
         return total((p, -1))

@@ -8,7 +8,7 @@ Lines = tuple[tuple[Any, ...], ...]
 ZERO = ("const", 0.0)
 
 
-def ordered(given: Lines, d: int, falling: tuple[int, ...]) -> Lines:
+def simplify_ordered(given: Lines, d: int, falling: tuple[int, ...]) -> Lines:
     """Lines with the same values wherever the variables, in this order, do not increase: a minimum or maximum of
     two variables is one of them, and so of a difference of two variables and 0; the size of such a difference is
     itself or its negative."""

@@ -120,9 +120,9 @@ def attention(
     if len(lines) != w or len(h) != w:
         raise Undefined("the plan has another number of channels than the stream")
     own, other = ([_polynomial(meaning, x, swapped) for x in h] for swapped in (False, True))
-    values = [[_read(T["attention.W_V"][g, :, k], other, h, 0.0) for k in range(s)] for g in range(H)]
+    values = [[_read_value(T["attention.W_V"][g, :, k], other, h, 0.0) for k in range(s)] for g in range(H)]
     heads = [_head(network, meaning, g, own, other, h, lines) for g in range(H)]
-    moved = _moved(network, meaning, h, [head.sharp for head in heads], A)
+    moved = _stream_rounding(network, meaning, h, [head.sharp for head in heads], A)
     found = []
     for c, line in enumerate(lines):
         z, error = own[c], h[c].error
@@ -151,7 +151,7 @@ def _polynomial(meaning: Meaning, x: Number, swapped: bool) -> Polynomial:
     return total((meaning.normal(x.line, swapped), 1), (ONE, Fraction(x.offset)))
 
 
-def _read(w: Array, of: list[Polynomial], h: list[Number], b: float) -> tuple[Polynomial, float]:
+def _read_value(w: Array, of: list[Polynomial], h: list[Number], b: float) -> tuple[Polynomial, float]:
     """A query, key or value: its polynomial, and how far off it may be."""
     used = [int(c) for c in np.flatnonzero(w)]
     p = total((ONE, Fraction(b)), *((of[c], Fraction(float(w[c]))) for c in used))
@@ -177,8 +177,8 @@ def _head(
     logit, error = Polynomial(), 0.0
     for k in range(s):
         b_Q, b_K = (float(T[name][g, k]) if name in T else 0.0 for name in ("attention.b_Q", "attention.b_K"))
-        q, e = _read(T["attention.W_Q"][g, :, k], own, h, b_Q)
-        p, f = _read(T["attention.W_K"][g, :, k], other, h, b_K)
+        q, e = _read_value(T["attention.W_Q"][g, :, k], own, h, b_Q)
+        p, f = _read_value(T["attention.W_K"][g, :, k], other, h, b_K)
         logit = total((logit, 1), (product(q, p), 1))
         error += (_size(meaning.enclose(q)) * f + _size(meaning.enclose(p)) * e + e * f) * (UP * UP)
     seen = {m: c for m, c in logit.items() if "y" in A.needs(m)}
@@ -197,7 +197,9 @@ def _head(
     return best
 
 
-def _moved(network: Network, meaning: Meaning, h: list[Number], sharp: list[float], A: Arithmetic) -> list[float]:
+def _stream_rounding(
+    network: Network, meaning: Meaning, h: list[Number], sharp: list[float], A: Arithmetic
+) -> list[float]:
     """What an arithmetic may move the stream after attention by: one token stands for all."""
     T, (H, w, s) = network.tensors, network.tensors["attention.W_Q"].shape
     if A is REAL:

@@ -55,7 +55,7 @@ class Value:
         return Value(Ball(self.real.m.swapaxes(i, j), self.real.r.swapaxes(i, j)), self.error.swapaxes(i, j))
 
 
-def flushed(size: float, terms: int, A: Arithmetic) -> float:
+def flushing_cost(size: float, terms: int, A: Arithmetic) -> float:
     """What flushing subnormal operands and results may cost a sum of so many products."""
     return 8 * (terms + 2) * (A.tiny + NORMAL) * (2 + size) + TINY
 
@@ -64,7 +64,7 @@ def affine(x: Value, W: Array, b: Value | Array | float, A: Arithmetic) -> Value
     """x W + b, one sum; b is a bias, or a value such as the residual stream."""
     known, own = (b.known, b.real) if isinstance(b, Value) else (b, b)
     largest = float(np.abs(W).max() + x.known.m.max() + x.error.max())
-    error = linear(x.known, W, known, A).r + flushed(largest, W.shape[-2], A)
+    error = linear(x.known, W, known, A).r + flushing_cost(largest, W.shape[-2], A)
     return Value(linear(x.real, W, own, REAL), error * UP)
 
 

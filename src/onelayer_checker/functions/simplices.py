@@ -38,7 +38,7 @@ def _along(
     falling = np.argsort(np.argsort(order) - len(order) * cell[left], axis=1, kind="stable")
     kinds, which = np.unique(falling, axis=0, return_inverse=True)
     for k, kind in enumerate(kinds if len(kinds) <= MOST_ORDERS else ()):
-        program = target.ordered(tuple(kind.tolist()))
+        program = target.simplify_ordered(tuple(kind.tolist()))
         rows = left[which.ravel() == k]
         for at in (rows[a : a + BLOCK] for a in range(0, len(rows) if program != target else 0, BLOCK)):
             found = _near_simplex(program, F, cell[at], order, start, width, low[at], high[at]).max(axis=1)

@@ -32,7 +32,7 @@ from onelayer_checker.functions.intervals import (
     times,
     wave,
 )
-from onelayer_checker.functions.ordering import ordered
+from onelayer_checker.functions.ordering import simplify_ordered
 from onelayer_checker.functions.symmetry import is_symmetric
 
 Slopes = dict[int, Interval]  # by variable; one that is missing has slope 0
@@ -56,9 +56,9 @@ class Program:
         """Whether its lines show that its answers move with the tokens."""
         return is_symmetric(self.n, self.lines, self.outputs, self.per == "token")
 
-    def ordered(self, falling: tuple[int, ...]) -> Program:
+    def simplify_ordered(self, falling: tuple[int, ...]) -> Program:
         """The same function wherever the variables, in this order, do not increase."""
-        return replace(self, lines=ordered(self.lines, self.d, falling))
+        return replace(self, lines=simplify_ordered(self.lines, self.d, falling))
 
     def enclose(self, low: Array, high: Array, gradient: bool) -> Enclosure:
         return enclose(self, low, high, gradient)

@@ -12,12 +12,12 @@ answer  (E4) what is read off a token is the answer
 
 Why one example is enough: the block gives a(t) + mean_i b(e_i, t), and the algorithm, being affine in the mean,
 c(t) + mean_i d(e_i, t). The identity a + b = c + d in (e, t, s), averaged over the examples, is the claim for
-every number of them; for sums a = c and b = d are demanded. A term may be a function of the example's token, e: then
-the identities are demanded for every e, which are more than the tokens there are. Why one loop is enough: the identity holds in every
-state, so loops are steps, by induction. A causal token, or an average by softmax, has a state of its own, which
-its keys do not share: such a layer is not repeated. What is solved for (mesa) or averaged by softmax is the same
-function of the same keys and values on both sides; there m stands for its result, and keys, values and logits are
-compared instead.
+every number of them; for sums a = c and b = d are demanded. A term may be a function of the example's token, e:
+then the identities are demanded for every e, which are more than the tokens there are. Why one loop is enough: the
+identity holds in every state, so loops are steps, by induction. A causal token, or an average by softmax, has a
+state of its own, which its keys do not share: such a layer is not repeated. What is solved for (mesa) or averaged
+by softmax is the same function of the same keys and values on both sides; there m stands for its result, and keys,
+values and logits are compared instead.
 """
 
 from __future__ import annotations
@@ -170,7 +170,9 @@ class Values:
 
     @staticmethod
     def sizes(a: Algorithm) -> dict[str, int]:
-        sizes = {"s": len(a.start), "e": len(a.example.outputs)} | dict.fromkeys("xuX", a.x) | dict.fromkeys("yzY", a.y)
+        sizes = (
+            {"s": len(a.start), "e": len(a.example.outputs)} | dict.fromkeys("xuX", a.x) | dict.fromkeys("yzY", a.y)
+        )
         return sizes | dict.fromkeys("mn", a.m) | dict.fromkeys("vt", 0 if a.panel is None else a.panel.size)
 
 
@@ -221,7 +223,7 @@ def identities(network: Network, a: Algorithm, v: Values) -> Iterator[Identity]:
             nothing, one = after["nothing"], after["one"]
             parts = zip(after["both"], after["m"], after["n"], nothing, strict=True)
             yield "affine", [p - q - r + t for p, q, r, t in parts]
-            added = loop.added(asking, key)
+            added = loop.add_key(asking, key)
             if a.gather == "sum":
                 yield "step", _apart(asking, nothing)
                 yield "step", [p - q + r for p, q, r in zip(added, one, nothing, strict=True)]
@@ -231,7 +233,7 @@ def identities(network: Network, a: Algorithm, v: Values) -> Iterator[Identity]:
             if a.gather == "softmax":
                 yield "step", _logits(network, a, v, state, asking, key)
             wanted = a.token(name, a.step.run({"s": state, "m": v.m}), v.X, v.Y)
-            yield "step", _apart(_gathered(loop.heads, a.gather, asking, v.m), wanted)
+            yield "step", _apart(_gather(loop.heads, a.gather, asking, v.m), wanted)
     if a.panel is not None:
         yield from panels.identities(network, a, v)
         return
@@ -243,7 +245,7 @@ def _apart(found: Sequence[Any], wanted: Sequence[Any]) -> Numbers:
     return [p - q for p, q in zip(found, wanted, strict=True)]
 
 
-def _gathered(heads: Sequence[Head], gather: str, asking: Numbers, m: Sequence[Any]) -> Numbers:
+def _gather(heads: Sequence[Head], gather: str, asking: Numbers, m: Sequence[Any]) -> Numbers:
     """A token after attention, where m is what each head averaged, or solved for."""
     at, found = 0, list(asking)
     for head in heads:

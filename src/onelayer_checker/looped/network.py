@@ -67,7 +67,7 @@ class Layer:
         """What attention reads: the feed-forward part of a token."""
         return stack(self.feedforward, h)
 
-    def added(self, asking: Sequence[Any], key: Sequence[Any]) -> Numbers:
+    def add_key(self, asking: Sequence[Any], key: Sequence[Any]) -> Numbers:
         """What one key adds to a token, of linear and relu attention; both after the feed-forward part."""
         update: Numbers = [0] * self.width
         for head in self.heads:
@@ -81,7 +81,7 @@ class Layer:
         """The layer on a token that sees itself only."""
         for _ in range(self.repeat):
             h = self.before(h)
-            h = [a + b for a, b in zip(h, self.added(h, h), strict=True)]
+            h = [a + b for a, b in zip(h, self.add_key(h, h), strict=True)]
         return list(h)
 
 

@@ -97,7 +97,7 @@ def identities(network: Network, a: Algorithm, v: Values) -> Iterator[tuple[str,
     parts = zip(both, judged(v.v), judged(v.t), judged([0] * panel.size), strict=True)
     yield "affine", [p - q - r + t for p, q, r, t in parts]
     after = judged(panel.weigh.run({"s": v.s, "x": v.x, "y": v.y}))
-    yield "panel", [p + q - r for p, q, r in zip(asking, layer.added(asking, key), after, strict=True)]
+    yield "panel", [p + q - r for p, q, r in zip(asking, layer.add_key(asking, key), after, strict=True)]
     wanted = a.answer.run({"s": v.s, "x": v.X, "v": v.v})
     yield "answer", [p - q for p, q in zip(network.answer(judged(v.v)), wanted, strict=True)]
 

@@ -77,7 +77,7 @@ def minimises(found: object, claim: Claim) -> Verdict:
     forms = quadratic_forms(found.network, a, moments)
     if forms is None:
         return Verdict("undecided", "the answer is not a sum of cubic terms z_j z_k X_l", np.inf)
-    scale, risk, least = compared(moments, forms, int(N), Fraction(1, int(N)) if loop.mean else Fraction(1))
+    scale, risk, least = compare_risks(moments, forms, int(N), Fraction(1, int(N)) if loop.mean else Fraction(1))
     if scale is None:
         return Verdict("undecided", "no multiple of the layer has a gradient of zero", np.inf)
     words = f"risk {float(risk):.9g}, the least is {float(least):.9g} at {float(scale):.17g} times its weights"
@@ -93,7 +93,7 @@ def quadratic_forms(network: Network, a: Algorithm, moments: Moments) -> list[An
     loop, start = network.loop, list(a.start)
     asking = loop.before(a.token("query", start, X, []))
     key = loop.before(a.token("example", start, x, y))
-    (answer,) = network.answer([p + q for p, q in zip(asking, loop.added(asking, key), strict=True)])
+    (answer,) = network.answer([p + q for p, q in zip(asking, loop.add_key(asking, key), strict=True)])
     forms: list[Any] = [0] * a.x
     for monomial, c in answer.terms.items() if isinstance(answer, Poly) else ():
         names = [ring.names[letter] for letter in monomial]
@@ -108,7 +108,7 @@ def quadratic_forms(network: Network, a: Algorithm, moments: Moments) -> list[An
     return forms
 
 
-def compared(
+def compare_risks(
     moments: Moments, forms: list[Any], N: int, share: Fraction
 ) -> tuple[Fraction | None, Fraction, Fraction]:
     """The multiple of the layer that has no gradient (None if none has), the layer's risk, and the multiple's."""
@@ -125,7 +125,7 @@ def compared(
             if (0 if scale is None else scale) * pull != wanted:
                 return None, Fraction(0), Fraction(0)
         crossed += share * N * E(w * form)
-        squared += share**2 * (N * E(form * form) + N * (N - 1) * E(form * moved(moments, form)))
+        squared += share**2 * (N * E(form * form) + N * (N - 1) * E(form * rename_example(moments, form)))
     if scale is None:
         return None, Fraction(0), Fraction(0)
     variance = moments.half**2 / 3
@@ -134,7 +134,7 @@ def compared(
     return scale, risk, least
 
 
-def moved(moments: Moments, form: Poly) -> Poly:
+def rename_example(moments: Moments, form: Poly) -> Poly:
     """The same form of another example: its x and e become x' and e'."""
     groups = {"x": "u", "e": "f"}
     at = {name: letter for letter, name in enumerate(moments.ring.names)}

@@ -28,11 +28,11 @@ class Prompt:
 
     def __str__(self) -> str:
         said, judges = (
-            "; ".join(f"x = {_shown(x)}, y = {_shown(y)}" for x, y in listed)
+            "; ".join(f"x = {_format_numbers(x)}, y = {_format_numbers(y)}" for x, y in listed)
             for listed in (self.examples, self.judges)
         )
         said += f"; judges {judges}" if judges else ""
-        return f"examples {said}" + (f"; query {_shown(self.query)}" if self.query else "")
+        return f"examples {said}" + (f"; query {_format_numbers(self.query)}" if self.query else "")
 
 
 class Lost(Exception):
@@ -92,7 +92,7 @@ def _update(loop: Layer, h: list[Numbers], k: int, keys: list[int]) -> Numbers:
         return token
     if loop.kind in ("linear", "relu"):
         share = Fraction(1, len(keys)) if loop.mean else 1
-        added = [loop.added(token, h[j]) for j in keys]
+        added = [loop.add_key(token, h[j]) for j in keys]
         return [t + share * total(column) for t, *column in zip(token, *added, strict=True)]
     for head in loop.heads:
         K, V = [head.key(h[j]) for j in keys], [head.value(h[j]) for j in keys]
@@ -198,7 +198,7 @@ def _real(value: Fraction) -> str:
         return f"{'-' if value < 0 else ''}2^{abs(value.numerator).bit_length() - value.denominator.bit_length()}"
 
 
-def _shown(numbers: Sequence[int | Fraction]) -> str:
+def _format_numbers(numbers: Sequence[int | Fraction]) -> str:
     if len(numbers) > 4 and sum(u != 0 for u in numbers) <= 2:
         return " + ".join(f"{u} e{i}" if u != 1 else f"e{i}" for i, u in enumerate(numbers) if u) or "0"
     return f"({', '.join(map(str, numbers))})" if len(numbers) != 1 else str(numbers[0])

@@ -11,7 +11,7 @@ from onelayer.compile.approximate import approximate
 from onelayer.compile.memorize import memorize
 from onelayer.lab.experiment import Case, Preset, Row, Verdict
 from onelayer.lab.pictures import figure, line
-from onelayer.lab.statistics import Interval, grouped, interval
+from onelayer.lab.statistics import Interval, interval, interval_by_group
 
 QUESTION = "At equal numbers of parameters, is one constructed layer as good as several trained ones?"
 HYPOTHESES = (
@@ -49,11 +49,11 @@ def _memory(case: Case, seed: int) -> list[Row]:
     model = memorize(X, Y, seed=seed, certify=False)
     if case["model"] == "constructed":
         return [_row(model.n_parameters, None, float((model.predict(X, path="dense") == Y).mean()), None)]
-    from onelayer.lab.trained import Budget, Shape, Task, count_parameters, fill, tuned
+    from onelayer.lab.trained import Budget, Shape, Task, count_parameters, fill, train_tuned
 
     task = Task(X, Y)
     shape = fill(Shape(1, layers=case["layers"], norm=True), task, model.n_parameters)
-    ended = tuned(shape, task, Budget(steps=case["steps"], short=0.1, check=20), seed)
+    ended = train_tuned(shape, task, Budget(steps=case["steps"], short=0.1, check=20), seed)
     return [_row(count_parameters(shape, task), shape.width, ended.accuracy, None)]
 
 
@@ -64,9 +64,9 @@ def _function(case: Case, seed: int) -> list[Row]:
     )
     if case["model"] == "constructed":
         return [_row(model.n_parameters, None, None, model.measured_error, model.error_bound)]
-    from onelayer.lab.functions import fitted
+    from onelayer.lab.functions import fit_transformer
 
-    twin = fitted(model.target, model.n_parameters, case["layers"], case["steps"], seed)
+    twin = fit_transformer(model.target, model.n_parameters, case["layers"], case["steps"], seed)
     return [_row(twin.parameters, twin.width, None, twin.error)]
 
 
@@ -83,7 +83,7 @@ def plot(rows: list[Row]) -> Any:
         value = "accuracy" if task == "memory" else "error"
         some = [row for row in rows if row["task"] == task]
         built = interval(row[value] for row in some if row["model"] == "constructed")
-        line(axes, grouped([r for r in some if r["model"] == "trained"], "layers", value), "trained")
+        line(axes, interval_by_group([r for r in some if r["model"] == "trained"], "layers", value), "trained")
         axes.axhline(built.mean, color="grey", linestyle="--", label="constructed, one layer")
         name = "share of answers memorised" if task == "memory" else f"largest error found, {task}"
         axes.set(xscale="log", xlabel="trained layers", ylabel=name)
@@ -101,9 +101,9 @@ def verdict(rows: list[Row]) -> Verdict:
     for task in dict.fromkeys(row["task"] for row in rows):
         some, value = [row for row in rows if row["task"] == task], "accuracy" if task == "memory" else "error"
         built = interval(row[value] for row in some if row["model"] == "constructed")
-        trained = grouped([r for r in some if r["model"] == "trained"], "layers", value)
+        trained = interval_by_group([r for r in some if r["model"] == "trained"], "layers", value)
         size = interval(row["parameters"] for row in some if row["model"] == "constructed")
-        findings.append(_finding(task, value, size, built, trained))
+        findings.append(_describe_finding(task, value, size, built, trained))
         if not built.count:
             continue
         sign, name = (1, "memorisation") if task == "memory" else (-1, task)
@@ -123,7 +123,7 @@ def verdict(rows: list[Row]) -> Verdict:
     return Verdict("open", f"{says}; of the others these seeds do not tell.", tuple(findings))
 
 
-def _finding(task: str, value: str, size: Interval, built: Interval, trained: dict[Any, Interval]) -> str:
+def _describe_finding(task: str, value: str, size: Interval, built: Interval, trained: dict[Any, Interval]) -> str:
     told = ", ".join(f"{found} with {layers}" for layers, found in trained.items())
     what = "memorisation, accuracy" if value == "accuracy" else f"{task}, largest error found"
     return f"{what} at {size} parameters: constructed {built}; trained layers: {told}."

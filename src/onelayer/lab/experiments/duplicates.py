@@ -13,7 +13,7 @@ from onelayer.compile.memorize import memorize
 from onelayer.errors import HypothesisError
 from onelayer.lab.experiment import Case, Preset, Row, Verdict
 from onelayer.lab.pictures import figure, line
-from onelayer.lab.statistics import grouped, interval, steepness
+from onelayer.lab.statistics import interval, interval_by_group, steepness
 from onelayer.measure.recall import recall_answers
 
 QUESTION = "Does one layer need tokens that do not repeat within a sequence?"
@@ -50,22 +50,22 @@ def cases(preset: Preset) -> list[Case]:
 
 def run(case: Case, seed: int) -> list[Row]:
     rng = np.random.default_rng([seed, round(100 * case["rate"]), case["n"]])
-    X, Y = _similar(case, rng) if case["part"] == "similar" else _repeated(case, rng)
+    X, Y = _similar(case, rng) if case["part"] == "similar" else _repeat_tokens(case, rng)
     if case["model"] == "trained":
-        return [_trained(X, Y, case["steps"], seed)]
-    return [_built(X, Y, mapping, dtype, seed) for mapping in MAPPINGS for dtype in DTYPES]
+        return [_train_row(X, Y, case["steps"], seed)]
+    return [_build_row(X, Y, mapping, dtype, seed) for mapping in MAPPINGS for dtype in DTYPES]
 
 
-def _trained(X: NDArray[Any], Y: NDArray[Any], steps: int, seed: int) -> Row:
-    from onelayer.lab.trained import Budget, Shape, Task, tuned
+def _train_row(X: NDArray[Any], Y: NDArray[Any], steps: int, seed: int) -> Row:
+    from onelayer.lab.trained import Budget, Shape, Task, train_tuned
 
     shape = Shape(TRAINED_WIDTH, hidden=4 * TRAINED_WIDTH, norm=True)
-    ended = tuned(shape, Task(X.astype(np.float32), Y), Budget(steps=steps, short=0.1), seed)
+    ended = train_tuned(shape, Task(X.astype(np.float32), Y), Budget(steps=steps, short=0.1), seed)
     row: Row = {"mapping": "trained", "dtype": "float32", "refused": "", "recall": ended.accuracy, "why": ""}
     return row | {"gap": None, "bits": None, "rank": None}
 
 
-def _built(X: NDArray[Any], Y: NDArray[Any], mapping: Any, dtype: str, seed: int) -> Row:
+def _build_row(X: NDArray[Any], Y: NDArray[Any], mapping: Any, dtype: str, seed: int) -> Row:
     """A model and what it recalls, or who refused."""
     row: Row = {"mapping": mapping, "dtype": dtype, "refused": "", "recall": 0.0}
     try:
@@ -82,7 +82,7 @@ def _built(X: NDArray[Any], Y: NDArray[Any], mapping: Any, dtype: str, seed: int
     }
 
 
-def _repeated(case: Case, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any]]:
+def _repeat_tokens(case: Case, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any]]:
     """Sequences in pairs of the same set of tokens, with other multiplicities where there are repetitions."""
     n, tokens = case["n"], rng.normal(size=(case["vocabulary"], WIDTH))
     different = max(1, round(n * (1 - case["rate"])))
@@ -122,20 +122,25 @@ def plot(rows: list[Row]) -> Any:
     repeats, similar = _part(rows, "repeats"), _part(rows, "similar")
     for axes, some, by in ((left, repeats, "rate"), (last, similar, "distance")):
         mine = [row for row in some if row["mapping"] == "trained"]
-        line(axes, grouped(mine, by, "recall"), "trained, float32", color="black")
+        line(axes, interval_by_group(mine, by, "recall"), "trained, float32", color="black")
     for dtype, look in (("float32", ":"), ("float64", "-")):
         some = [row for row in similar if row["mapping"] == "lattice" and row["dtype"] == dtype]
-        line(last, grouped(some, "distance", "recall"), f"lattice, {dtype}", linestyle=look, color="C5")
+        line(last, interval_by_group(some, "distance", "recall"), f"lattice, {dtype}", linestyle=look, color="C5")
     for mapping in MAPPINGS:
         colour = {"color": f"C{MAPPINGS.index(mapping)}"}
         style = colour | ({"linestyle": "--", "alpha": 0.8} if mapping in STRICT else {})
         mine = [row for row in repeats if row["mapping"] == mapping]
-        line(left, grouped(mine, "rate", "recall"), mapping, **style)
+        line(left, interval_by_group(mine, "rate", "recall"), mapping, **style)
         if mapping not in STRICT:
-            line(middle, grouped([r for r in mine if r["dtype"] == "float64"], "rate", "bits"), mapping, **colour)
+            line(
+                middle,
+                interval_by_group([r for r in mine if r["dtype"] == "float64"], "rate", "bits"),
+                mapping,
+                **colour,
+            )
             for dtype, look in (("float32", ":"), ("float64", "-")):
                 some = [row for row in similar if row["mapping"] == mapping and row["dtype"] == dtype]
-                if points := grouped(some, "distance", "bits"):
+                if points := interval_by_group(some, "distance", "bits"):
                     label = f"{mapping}, {dtype}"
                     line(right, points, label, linestyle=look, **colour)
     left.set(xlabel="share of places that repeat a token", ylabel="share of answers recalled", ylim=(-0.03, 1.03))
@@ -159,8 +164,8 @@ def verdict(rows: list[Row]) -> Verdict:
     whole = sum(row["recall"] == 1 for row in double)
     findings = [
         f"With repeated tokens {_refusals(strict)}.",
-        f"Without repetitions the same sizes are too much for their constants: {_recalled(_plain(rows))}.",
-        f"The others, at 10 to 90 percent repeated places: {_recalled(others)}.",
+        f"Without repetitions the same sizes are too much for their constants: {_describe_recall(_plain(rows))}.",
+        f"The others, at 10 to 90 percent repeated places: {_describe_recall(others)}.",
         *_bits_against_rate(repeated),
         *_few(_part(rows, "few")),
         *_distances(_part(rows, "similar")),
@@ -178,7 +183,7 @@ def _twins(rows: list[Row]) -> list[str]:
     """What a trained layer recalls, by rate and by distance."""
     said = []
     for part, by, what in (("repeats", "rate", "repeated places"), ("similar", "distance", "distance")):
-        if found := grouped(_part(rows, part), by, "recall"):
+        if found := interval_by_group(_part(rows, part), by, "recall"):
             told = ", ".join(f"{share} at {value:g}" for value, share in found.items())
             who = f"A trained layer (width {TRAINED_WIDTH}, {rows[0]['steps']:,} steps)"
             said.append(f"{who} recalls, by {what}: {told}.")
@@ -189,7 +194,7 @@ def _plain(rows: list[Row]) -> list[Row]:
     return [row for row in _part(rows, "repeats") if row["rate"] == 0 and row["mapping"] in STRICT]
 
 
-def _recalled(rows: list[Row]) -> str:
+def _describe_recall(rows: list[Row]) -> str:
     """Per mapping and dtype, how many models recall everything, and who refused the rest."""
     said = []
     for mapping in MAPPINGS:
@@ -241,7 +246,7 @@ def _distances(rows: list[Row]) -> list[str]:
     for mapping in MAPPINGS:
         for dtype in DTYPES:
             some = [row for row in rows if (row["mapping"], row["dtype"]) == (mapping, dtype)]
-            shares = grouped(some, "distance", "recall")
+            shares = interval_by_group(some, "distance", "recall")
             whole = [t for t, share in shares.items() if share.mean == 1]
             if whole:
                 refused = {row["refused"] for row in some if row["distance"] < min(whole)} - {""}

@@ -64,7 +64,7 @@ def run(case: Case, seed: int) -> list[Row]:
     return [HOW[case["how"]](case, seed)]
 
 
-def _constructed(case: Case, seed: int) -> Row:
+def _construct_row(case: Case, seed: int) -> Row:
     """A model with a proved bound, or a refusal."""
     moved = float(2 ** np.random.default_rng([seed, case["K"], case["n"]]).uniform(-0.25, 0.25))
     tolerance = case["asked"] * moved
@@ -90,20 +90,20 @@ def _constructed(case: Case, seed: int) -> Row:
     }
 
 
-def _trained(case: Case, seed: int) -> Row:
-    from onelayer.lab.functions import fitted
+def _train_row(case: Case, seed: int) -> Row:
+    from onelayer.lab.functions import fit_transformer
 
     target = resolve(case["target"], n=case["n"], d=1, low=0.0, high=1.0)
-    twin = fitted(target, case["size"], 1, case["steps"], seed)
+    twin = fit_transformer(target, case["size"], 1, case["steps"], seed)
     row: Row = {"tolerance": None, "refused": "", "parameters": twin.parameters, "bound": None}
     return row | {"measured": twin.error, "cells": None, "levels": None}
 
 
 #: How a model comes about: (case, seed) -> a row with parameters, bound (None if not proved), measured.
 HOW: dict[str, Callable[[Case, int], Row]] = {
-    "quantise": _constructed,
-    "positional": _constructed,
-    "trained": _trained,
+    "quantise": _construct_row,
+    "positional": _construct_row,
+    "trained": _train_row,
 }
 
 
@@ -113,7 +113,7 @@ def plot(rows: list[Row]) -> Any:
     marks = dict(zip(HOW, "os^", strict=True))
     for axes, n in zip(panels, (2, 3), strict=True):
         for how, target in product(HOW, targets):
-            some = _built(rows, how=how, target=target, n=n)
+            some = _built_rows(rows, how=how, target=target, n=n)
             if not some:
                 continue
             style: dict[str, Any] = {"color": f"C{targets.index(target)}", "linewidth": 1}
@@ -142,7 +142,7 @@ def plot(rows: list[Row]) -> Any:
 def verdict(rows: list[Row]) -> Verdict:
     findings, agree = [], []
     for how, rate in THEORY.items():
-        for n in sorted({row["n"] for row in _built(rows, how=how)}):
+        for n in sorted({row["n"] for row in _built_rows(rows, how=how)}):
             slopes, sizes = _slopes(rows, how, n, "cells"), _slopes(rows, how, n, "parameters")
             if not slopes:
                 continue
@@ -152,15 +152,15 @@ def verdict(rows: list[Row]) -> Verdict:
                 f"{how}, n = {n}: error ~ cells^({found}), theory {wanted:.3g} ({len(slopes)} targets); against "
                 f"parameters the power is {interval(sizes)}."
             )
-        some = [row for row in _built(rows, how=how) if row["bound"] is not None]
+        some = [row for row in _built_rows(rows, how=how) if row["bound"] is not None]
         if some:
             broken = sum(row["measured"] > row["bound"] for row in some)
             findings.append(
                 f"{how}: the proved bound is {geometric(row['bound'] / row['measured'] for row in some)} times the "
                 f"error measured by trying to break it; broken {broken} times of {len(some)}."
             )
-    findings += [_complexity(rows, how) for how in THEORY if _built(rows, how=how, family="polynomial", n=2)]
-    findings += [_twins(rows, n) for n in (2, 3) if _built(rows, how="trained", n=n)]
+    findings += [_complexity(rows, how) for how in THEORY if _built_rows(rows, how=how, family="polynomial", n=2)]
+    findings += [_twins(rows, n) for n in (2, 3) if _built_rows(rows, how="trained", n=n)]
     refused = [row for row in rows if row["refused"]]
     if refused:
         findings.append(f"{len(refused)} of {len(rows)} models were refused before any work.")
@@ -176,7 +176,7 @@ def _slopes(rows: list[Row], how: str, n: int, size: str) -> list[float]:
     """The power of the measured error against a size, for each target that has three sizes or more."""
     found = []
     for target in sorted({row["target"] for row in rows}):
-        some = [row for row in _built(rows, how=how, target=target, n=n) if row["measured"] > 0]
+        some = [row for row in _built_rows(rows, how=how, target=target, n=n) if row["measured"] > 0]
         if len({row[size] for row in some}) >= 3:
             found.append(exponent((row[size] for row in some), (row["measured"] for row in some)).mean)
     return found
@@ -184,7 +184,7 @@ def _slopes(rows: list[Row], how: str, n: int, size: str) -> list[float]:
 
 def _complexity(rows: list[Row], how: str) -> str:
     """Levels against the degree at one tolerance."""
-    some = _built(rows, how=how, family="polynomial", n=2)
+    some = _built_rows(rows, how=how, family="polynomial", n=2)
     # Levels that an error of 1 would take, by the law of the construction.
     levels = [row["levels"] * row["measured"] ** (-1 / THEORY[how]) for row in some]
     power = exponent((row["K"] for row in some), levels)
@@ -197,17 +197,19 @@ def _complexity(rows: list[Row], how: str) -> str:
 
 def _twins(rows: list[Row], n: int) -> str:
     """Errors of trained layers by size, and of the constructed ones that are no larger than the largest."""
-    twins = _built(rows, how="trained", n=n)
+    twins = _built_rows(rows, how="trained", n=n)
     told = ", ".join(f"{found} at {size:,}" for size, found in factors(twins, "size", "measured").items())
     most, best = max(row["size"] for row in twins), []
     for target in sorted({row["target"] for row in twins}):
-        small = [r["measured"] for r in _built(rows, target=target, n=n) if r["cells"] and r["parameters"] <= most]
+        small = [
+            r["measured"] for r in _built_rows(rows, target=target, n=n) if r["cells"] and r["parameters"] <= most
+        ]
         best += [min(small)] if small else []
     built = f"; the best constructed of at most {most:,}: {geometric(best)}" if best else ""
     error = f"error {told} parameters, mean over targets and seeds"
     return f"trained, n = {n}, {twins[0]['steps']:,} steps: {error}{built}."
 
 
-def _built(rows: list[Row], **chosen: Any) -> list[Row]:
+def _built_rows(rows: list[Row], **chosen: Any) -> list[Row]:
     """Rows with a model and these values."""
     return [row for row in rows if not row["refused"] and all(row[name] == value for name, value in chosen.items())]

@@ -10,7 +10,7 @@ from onelayer.compile.memorize import memorize
 from onelayer.lab.experiment import Case, Preset, Row, Verdict
 from onelayer.lab.merges import collapse
 from onelayer.lab.pictures import figure, line
-from onelayer.lab.statistics import grouped, interval
+from onelayer.lab.statistics import interval, interval_by_group
 
 QUESTION = "Does a trained attention layer lose contexts for good, where a constructed one cannot?"
 HYPOTHESES = (
@@ -79,7 +79,7 @@ def plot(rows: list[Row]) -> Any:
     for scaled, name in ((True, "with 1/sqrt(s)"), (False, "without 1/sqrt(s)")):
         some = [row for row in rows if row["model"] == "trained" and row["scaled"] == scaled]
         for axes, value in ((left, "right"), (right, "equal_pairs")):  # bars beside, not on, each other
-            points = grouped(some, "rate", value)
+            points = interval_by_group(some, "rate", value)
             line(axes, {rate * (1.0 if scaled else 1.05): point for rate, point in points.items()}, name)
     left.axhline(FACTS, color="grey", linestyle="--", label="constructed")
     scale = "log" if any(row["rate"] for row in rows) else "linear"

@@ -14,7 +14,7 @@ from onelayer.compile.memorize import memorize
 from onelayer.errors import HypothesisError
 from onelayer.lab.experiment import Case, Preset, Row, Verdict
 from onelayer.lab.pictures import figure, line
-from onelayer.lab.statistics import Interval, grouped, interval
+from onelayer.lab.statistics import Interval, interval, interval_by_group
 
 QUESTION = "Does a constructed layer store more answers than a trained one with as many parameters?"
 HYPOTHESES = (
@@ -52,7 +52,7 @@ def facts(N: int, seed: int) -> tuple[Any, Any]:
 
 
 def run(case: Case, seed: int) -> list[Row]:
-    knows = _trained(case, seed) if case["model"] == "trained" else _constructed(case, seed)
+    knows = _count_by_training(case, seed) if case["model"] == "trained" else _count_by_construction(case, seed)
     low, high, best = -1, len(LADDER), 0
     while high - low > 1:  # halving: what fails at some N is taken to fail beyond it
         middle = (low + high) // 2
@@ -63,7 +63,7 @@ def run(case: Case, seed: int) -> list[Row]:
     return [{"answers": answers, "parameters": best, "bits_per_parameter": bits}]
 
 
-def _constructed(case: Case, seed: int) -> Callable[[int], int]:
+def _count_by_construction(case: Case, seed: int) -> Callable[[int], int]:
     def knows(N: int) -> int:
         if N * n > case["size"]:  # less than a parameter an answer is out of reach of all of them
             return 0
@@ -78,8 +78,8 @@ def _constructed(case: Case, seed: int) -> Callable[[int], int]:
     return knows
 
 
-def _trained(case: Case, seed: int) -> Callable[[int], int]:
-    from onelayer.lab.trained import Budget, Shape, Task, count_parameters, fill, tuned
+def _count_by_training(case: Case, seed: int) -> Callable[[int], int]:
+    from onelayer.lab.trained import Budget, Shape, Task, count_parameters, fill, train_tuned
 
     def knows(N: int) -> int:
         if N * n * math.log2(CLASSES) > 2 * case["size"]:  # 2 bits a parameter: the most that training is known for
@@ -87,7 +87,7 @@ def _trained(case: Case, seed: int) -> Callable[[int], int]:
         task = Task(*facts(N, seed))
         shape = fill(Shape(1), Task(*facts(LADDER[-1], seed)), case["size"])
         budget = Budget(steps=case["steps"], short=0.2, check=20)
-        return count_parameters(shape, task) if tuned(shape, task, budget, seed).exact else 0
+        return count_parameters(shape, task) if train_tuned(shape, task, budget, seed).exact else 0
 
     return knows
 
@@ -97,8 +97,8 @@ def plot(rows: list[Row]) -> Any:
     for name in (*READOUTS, "trained"):
         some = [row for row in rows if row["model"] == name]
         style: dict[str, Any] = {"color": "black", "linewidth": 2} if name == "trained" else {}
-        line(left, grouped(some, "size", "answers"), name, **style)
-        line(right, grouped(some, "size", "bits_per_parameter"), name, **style)
+        line(left, interval_by_group(some, "size", "answers"), name, **style)
+        line(right, interval_by_group(some, "size", "bits_per_parameter"), name, **style)
     for axes in (left, right):
         sizes = sorted({row["size"] for row in rows})
         axes.set(xscale="log", xlabel="parameters allowed")
@@ -127,7 +127,7 @@ def verdict(rows: list[Row]) -> Verdict:
     sizes, findings = sorted({row["size"] for row in rows}), []
     for size in sizes:
         answers = {
-            name: grouped([r for r in rows if r["model"] == name], "size", "answers").get(size)
+            name: interval_by_group([r for r in rows if r["model"] == name], "size", "answers").get(size)
             for name in (*READOUTS, "trained")
         }
         told = ", ".join(f"{name} {found}" for name, found in answers.items() if found is not None)
@@ -135,7 +135,9 @@ def verdict(rows: list[Row]) -> Verdict:
             f"{size:,} parameters: {told} answers; best constructed over trained: {ratios(rows, size)}."
         )
     bits = {
-        name: grouped([r for r in rows if r["model"] == name], "size", "bits_per_parameter").get(sizes[-1])
+        name: interval_by_group([r for r in rows if r["model"] == name], "size", "bits_per_parameter").get(
+            sizes[-1]
+        )
         for name in (*READOUTS, "trained")
     }
     told = ", ".join(f"{name} {found}" for name, found in bits.items() if found is not None)

@@ -14,7 +14,7 @@ import numpy as np
 from onelayer.compile.memorize import memorize
 from onelayer.lab.experiment import Case, Preset, Row, Verdict
 from onelayer.lab.pictures import figure, line
-from onelayer.lab.statistics import grouped, interval
+from onelayer.lab.statistics import interval, interval_by_group
 from onelayer.problems.sequences import read_sequences
 
 QUESTION = "Does one layer of rank 1 label every word of a corpus right, built and trained?"
@@ -79,7 +79,9 @@ def run(case: Case, seed: int) -> list[Row]:
     known = {word for words, _ in stored for word in words}
     longest = max(len(words) for words, _ in stored)
     new = [(words, labels) for words, labels in others if known >= set(words) and len(words) <= longest]
-    predict, parameters, steps = (_constructed if case["model"] == "constructed" else _trained)(case, seed, stored)
+    predict, parameters, steps = (_construct_model if case["model"] == "constructed" else _train_model)(
+        case, seed, stored
+    )
     votes: dict[str, Counter[int]] = {}
     for words, labels in stored:
         for word, label in zip(words, labels, strict=True):
@@ -107,14 +109,14 @@ def _accuracy(predict: Any, sentences: list[tuple[list[str], list[int]]]) -> flo
     return right / total
 
 
-def _constructed(case: Case, seed: int, stored: Any) -> tuple[Any, int, int]:
+def _construct_model(case: Case, seed: int, stored: Any) -> tuple[Any, int, int]:
     X, Y = [words for words, _ in stored], [labels for _, labels in stored]
     model = memorize(X, Y, positions=True, rank=case["rank"], seed=seed, certify=False)
     return lambda sentences: model.predict(sentences, path="dense"), model.n_parameters, 0
 
 
-def _trained(case: Case, seed: int, stored: Any) -> tuple[Any, int, int]:
-    from onelayer.lab.trained import Budget, Shape, Task, count_parameters, predict, tuned
+def _train_model(case: Case, seed: int, stored: Any) -> tuple[Any, int, int]:
+    from onelayer.lab.trained import Budget, Shape, Task, count_parameters, predict, train_tuned
 
     read = read_sequences([words for words, _ in stored])
     assert read.vocabulary is not None
@@ -124,7 +126,7 @@ def _trained(case: Case, seed: int, stored: Any) -> tuple[Any, int, int]:
         labels[i, : len(row)] = row
     task = Task(read.tokens, labels, lengths=read.lengths)
     shape = Shape(32, hidden=128, rank=case["rank"], positions=True)
-    ended = tuned(shape, task, Budget(steps=case["steps"], short=0.2, check=20), seed)
+    ended = train_tuned(shape, task, Budget(steps=case["steps"], short=0.2, check=20), seed)
 
     def answer(sentences: list[list[str]]) -> Any:
         asked = read_sequences(sentences, vocabulary=index)
@@ -143,9 +145,9 @@ def plot(rows: list[Row]) -> Any:
     made, (left, right) = figure(columns=2, width=10)
     for name, some in _groups(rows).items():
         style: dict[str, Any] = {"linestyle": "--"} if name.startswith("constructed") else {}
-        line(left, grouped(some, "sentences", "accuracy"), name, **style)
-        line(right, grouped(some, "sentences", "accuracy_on_new"), name, **style)
-    line(left, grouped(rows, "sentences", "word_alone"), "most frequent label of the word", color="grey")
+        line(left, interval_by_group(some, "sentences", "accuracy"), name, **style)
+        line(right, interval_by_group(some, "sentences", "accuracy_on_new"), name, **style)
+    line(left, interval_by_group(rows, "sentences", "word_alone"), "most frequent label of the word", color="grey")
     sizes = sorted({row["sentences"] for row in rows})
     for axes, title in ((left, "the sentences that were given"), (right, "new sentences of the same words")):
         axes.set(xscale="log", xlabel="sentences", ylabel="share of words labelled right", title=title)
@@ -165,7 +167,7 @@ def verdict(rows: list[Row]) -> Verdict:
         findings.append(
             f"{most} sentences, {name} ({size} parameters): {found} of the words right, {new} in new sentences."
         )
-    alone = grouped(rows, "sentences", "word_alone")[most]
+    alone = interval_by_group(rows, "sentences", "word_alone")[most]
     findings.append(f"The most frequent label of each word, whatever its company, is right for {alone}.")
     if not all(_groups(rows).values()):
         return Verdict("open", "There are not both constructed and trained models.", tuple(findings))

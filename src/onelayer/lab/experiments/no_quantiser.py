@@ -12,7 +12,7 @@ from onelayer.contexts import temperature_heads
 from onelayer.impossible import narrow_stream, zero_token
 from onelayer.lab.experiment import Case, Preset, Row, Verdict
 from onelayer.lab.pictures import doublings, factor_line, figure, line
-from onelayer.lab.statistics import exponent, factors, geometric, grouped, interval
+from onelayer.lab.statistics import exponent, factors, geometric, interval, interval_by_group
 from onelayer.network import Attention, Embedding, Transformer
 from onelayer.network.blocks import evaluate
 
@@ -137,15 +137,15 @@ def _least_squares(layer: Transformer, X: Array, units: int, rng: np.random.Gene
     V = rng.normal(size=(h.shape[1], units)) / spread[:, None]
     b = -(h[rng.integers(len(h), size=units)] * V.T).sum(1)
 
-    def hidden(some: Array) -> Array:
+    def hidden_units(some: Array) -> Array:
         straight = (some - middle) / spread
         return np.hstack([np.maximum(some @ V + b, 0), straight, np.ones((len(some), 1))])
 
-    A = hidden(h)
+    A = hidden_units(h)
     square = A.T @ A
     square[np.diag_indices_from(square)] += RIDGE * np.trace(square) / len(square)
     w = np.linalg.solve(square, A.T @ _target(X))
-    return float(np.abs(A @ w - _target(X)).max()), lambda some: hidden(some) @ w
+    return float(np.abs(A @ w - _target(X)).max()), lambda some: hidden_units(some) @ w
 
 
 def _wide(n: int, heads: int, channels: int, mixed: Array, seed: int, scale: float) -> Transformer:
@@ -171,9 +171,9 @@ def _cube(n: int, points: int) -> Array:
 def plot(rows: list[Row]) -> Any:
     made, (first, last, *middle) = figure(columns=2, width=10, panels=4)
     narrow = _part(rows, "narrow")
-    line(first, grouped(narrow, "heads", "mean_bound"), "mean of random layers")
-    line(first, grouped(narrow, "heads", "smallest_bound"), "best of random layers")
-    line(first, grouped(narrow, "heads", "climbed_bound"), "after climbing")
+    line(first, interval_by_group(narrow, "heads", "mean_bound"), "mean of random layers")
+    line(first, interval_by_group(narrow, "heads", "smallest_bound"), "best of random layers")
+    line(first, interval_by_group(narrow, "heads", "climbed_bound"), "after climbing")
     first.axhline(BOUND, color="grey", linestyle="--", label="1/8, proved for all")
     first.set(xlabel="heads, no spare channel, n = 2", ylabel="error of any readout, lower bound", ylim=(0, None))
     for n, axes in zip((2, 3), middle, strict=True):

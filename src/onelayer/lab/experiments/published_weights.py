@@ -14,7 +14,7 @@ from onelayer.contexts import published, rank_one
 from onelayer.errors import HypothesisError
 from onelayer.lab.experiment import Case, Preset, Row, Verdict
 from onelayer.lab.pictures import doublings, factor_line, figure, line
-from onelayer.lab.statistics import exponent, factors, geometric, grouped, steepness
+from onelayer.lab.statistics import exponent, factors, geometric, interval_by_group, steepness
 
 QUESTION = "Can a floating-point format hold the weights of the published theorem?"
 HYPOTHESES = (
@@ -71,7 +71,7 @@ def run(case: Case, seed: int) -> list[Row]:
         "published_bits": float(published.bits_needed(s)),
     }
     try:
-        _, k = rank_one.chosen(X, seed, None, spare_channel=False)
+        _, k = rank_one.choose_direction(X, seed, None, spare_channel=False)
         row["theorem_k_bits"] = math.ceil(math.log2(k.r) - k.log10_delta * math.log2(10)) + 3.0
     except HypothesisError:
         row["theorem_k_bits"] = None
@@ -125,7 +125,7 @@ def plot(rows: list[Row]) -> Any:
         )
     middle.set(xscale="log", yscale="log", xlabel="times the smallest n, d or r_max/eps", ylabel="times the bits")
     middle.legend(title="published bits against", fontsize="small")
-    per_rank = grouped(_along(rows, "rank"), "rank", "searched_bits")
+    per_rank = interval_by_group(_along(rows, "rank"), "rank", "searched_bits")
     line(right, per_rank, "searched head")
     log_contexts = _doublings(rows)
     random_points = [2 + 2 * log_contexts / rank for rank in per_rank]
@@ -167,7 +167,7 @@ def verdict(rows: list[Row]) -> Verdict:
 def _growth(rows: list[Row], axis: str, name: str, base: str = "") -> str:
     """How both grow along an axis."""
     some = _along(rows, axis)
-    bits = grouped(some, axis, "published_bits")
+    bits = interval_by_group(some, axis, "published_bits")
     searched = [row for row in some if row["searched_bits"] is not None]
     per_doubling = steepness((math.log2(row[axis]) for row in searched), (row["searched_bits"] for row in searched))
     x, y = [row[axis] + (axis == "vocabulary") for row in some], [row["published_bits"] for row in some]
@@ -184,7 +184,7 @@ def _laws(rows: list[Row]) -> list[str]:
     """Bits of the searched head against contexts, and against its rank."""
     some = [row for row in _along(rows, "sequences") if row["searched_bits"] is not None]
     found = steepness((math.log2(row["contexts"]) for row in some), (row["searched_bits"] for row in some))
-    bits = grouped(_along(rows, "rank"), "rank", "searched_bits")
+    bits = interval_by_group(_along(rows, "rank"), "rank", "searched_bits")
     listed = "; ".join(
         f"rank {rank}: {b}, random points {2 + 2 * _doublings(rows) / rank:.1f}" for rank, b in bits.items()
     )

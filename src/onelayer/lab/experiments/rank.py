@@ -10,7 +10,7 @@ import numpy as np
 from onelayer.compile.memorize import memorize
 from onelayer.lab.experiment import Case, Preset, Row, Verdict
 from onelayer.lab.pictures import figure, line
-from onelayer.lab.statistics import grouped, interval
+from onelayer.lab.statistics import interval, interval_by_group
 
 QUESTION = "What does a higher rank of the attention weights buy?"
 HYPOTHESES = (
@@ -33,10 +33,10 @@ def cases(preset: Preset) -> list[Case]:
 
 
 def run(case: Case, seed: int) -> list[Row]:
-    return _trained(case, seed) if case["model"] == "trained" else _constructed(case, seed)
+    return _train_rows(case, seed) if case["model"] == "trained" else _construct_rows(case, seed)
 
 
-def _constructed(case: Case, seed: int) -> list[Row]:
+def _construct_rows(case: Case, seed: int) -> list[Row]:
     rng = np.random.default_rng([seed, case["N"], 5])
     X, Y = rng.standard_normal((case["N"], n, d)), rng.integers(0, CLASSES, (case["N"], n))
     model = memorize(X, Y, rank=case["rank"], mapping="temperature", dtype="float64", seed=seed, certify=False)
@@ -55,14 +55,14 @@ def _constructed(case: Case, seed: int) -> list[Row]:
     ]
 
 
-def _trained(case: Case, seed: int) -> list[Row]:
-    from onelayer.lab.trained import Budget, Shape, Task, count_parameters, tuned
+def _train_rows(case: Case, seed: int) -> list[Row]:
+    from onelayer.lab.trained import Budget, Shape, Task, count_parameters, train_tuned
 
     rng = np.random.default_rng([seed, case["N"], 6])
     sets = np.array(list(combinations(range(24), n)))
     task = Task(sets[rng.permutation(len(sets))[: case["N"]]], rng.integers(0, CLASSES, (case["N"], n)))
     shape = Shape(16, hidden=64, rank=case["rank"])
-    ended = tuned(shape, task, Budget(steps=case["steps"], short=0.2), seed)
+    ended = train_tuned(shape, task, Budget(steps=case["steps"], short=0.2), seed)
     nothing = dict.fromkeys(("contexts", "gap", "bits", "predicted", "margin"))
     said = {"parameters": count_parameters(shape, task), "accuracy": ended.accuracy, "taken": ended.steps}
     return [{**nothing, **said}]
@@ -73,8 +73,8 @@ def plot(rows: list[Row]) -> Any:
     built = [row for row in rows if row["model"] == "constructed"]
     for i, N in enumerate(sorted({row["N"] for row in built})):
         some = [row for row in built if row["N"] == N]
-        line(left, grouped(some, "rank", "bits"), f"{some[0]['contexts']:,} contexts", color=f"C{i}")
-        predicted = grouped(some, "rank", "predicted")
+        line(left, interval_by_group(some, "rank", "bits"), f"{some[0]['contexts']:,} contexts", color=f"C{i}")
+        predicted = interval_by_group(some, "rank", "predicted")
         left.plot(list(predicted), [p.mean for p in predicted.values()], color=f"C{i}", linestyle=":")
     left.plot([], [], color="grey", linestyle=":", label="2 log2(M) / s")
     left.set(xlabel="rank s", ylabel="bits that tell the nearest two apart", ylim=(0, None), title="constructed")
@@ -82,8 +82,8 @@ def plot(rows: list[Row]) -> Any:
     trained = [row for row in rows if row["model"] == "trained"]
     middle.set_ylim(min([0.9, *(row["accuracy"] for row in trained)]) - 0.03, 1.01)
     right.set_ylim(0, 1.1 * max([1, *(row["steps"] for row in trained)]))
-    line(middle, grouped(trained, "rank", "accuracy"), "trained", color="black")
-    line(right, grouped(trained, "rank", "taken"), "trained", color="black")
+    line(middle, interval_by_group(trained, "rank", "accuracy"), "trained", color="black")
+    line(right, interval_by_group(trained, "rank", "taken"), "trained", color="black")
     ranks = sorted({row["rank"] for row in trained})
     for axes, name in ((middle, "share of right answers"), (right, "steps until all are right, or allowed")):
         axes.set(xscale="log", xlabel="rank of W_Q, W_K, W_V", ylabel=name, title="trained")
@@ -97,7 +97,7 @@ def verdict(rows: list[Row]) -> Verdict:
     slopes, findings = [], []
     for N in sorted({row["N"] for row in built}):
         some = [row for row in built if row["N"] == N]
-        bits, first = grouped(some, "rank", "bits"), some[0]["contexts"]
+        bits, first = interval_by_group(some, "rank", "bits"), some[0]["contexts"]
         told = ", ".join(
             f"{bits[s]} at rank {s} ({2 * np.log2(first) / s:.3g} predicted)" for s in (1, 2, 4, d) if s in bits
         )
@@ -114,11 +114,11 @@ def verdict(rows: list[Row]) -> Verdict:
         "as the formula knows only the number of ids, not how they lie."
     )
     trained = [row for row in rows if row["model"] == "trained"]
-    accuracy, taken = grouped(trained, "rank", "accuracy"), grouped(trained, "rank", "taken")
+    accuracy, taken = interval_by_group(trained, "rank", "accuracy"), interval_by_group(trained, "rank", "taken")
     told = "; ".join(f"rank {s}: accuracy {accuracy[s]} after {taken[s]} steps" for s in accuracy)
     if trained:
         findings.append(f"Trained: {told} (at most {trained[0]['steps']:,}).")
-    spent = [bits.mean for s, bits in grouped(built, "rank", "bits").items() if s in (1, d)]
+    spent = [bits.mean for s, bits in interval_by_group(built, "rank", "bits").items() if s in (1, d)]
     if len(spent) < 2:
         return Verdict("open", f"There are no constructed models of ranks 1 and {d}.", tuple(findings))
     exact = min(row["accuracy"] for row in built) == 1.0

@@ -18,7 +18,7 @@ from onelayer.contexts.boltzmann import (
 )
 from onelayer.lab.experiment import Case, Preset, Row, Verdict
 from onelayer.lab.pictures import figure, line
-from onelayer.lab.statistics import geometric, grouped, interval
+from onelayer.lab.statistics import geometric, interval, interval_by_group
 
 QUESTION = "At which temperatures does one softmax head tell sets of tokens apart?"
 HYPOTHESES = (
@@ -109,10 +109,10 @@ def plot(rows: list[Row]) -> Any:
     made, (left, middle, right) = figure(columns=2, width=10, panels=3)
     for (levels, n, spacing), some in _by_size(rows, "window").items():
         name = f"{n} of {levels}, {spacing} levels"
-        line(left, grouped(some, "beta", "bits"), name)
+        line(left, interval_by_group(some, "beta", "bits"), name)
         if spacing == "random":
             for dtype, style in (("float32", "-"), ("float64", ":")):
-                shares = grouped(some, "beta", f"in_{dtype}")
+                shares = interval_by_group(some, "beta", f"in_{dtype}")
                 line(middle, shares, f"{n} of {levels}, {dtype}", linestyle=style)
     for dtype, most in BITS.items():
         left.axhline(most, color="grey", linestyle="--")
@@ -171,7 +171,7 @@ def _ends(rows: list[Row]) -> str:
     said = []
     for spacing in ("even", "random"):
         some = [row for row in rows if row["part"] == "window" and row["spacing"] == spacing]
-        shares = grouped(some, "beta", "in_float32")
+        shares = interval_by_group(some, "beta", "in_float32")
         hot, cold = (shares[end].mean >= 0.5 for end in (min(shares), max(shares)))
         ends = {
             (True, True): "at all temperatures tried",
@@ -184,10 +184,12 @@ def _ends(rows: list[Row]) -> str:
 
 
 def _temperatures(levels: int, n: int, spacing: str, some: list[Row]) -> str:
-    bits, ranges = grouped(some, "beta", "bits"), []
+    bits, ranges = interval_by_group(some, "beta", "bits"), []
     best = min(bits, key=lambda beta: bits[beta].mean)
     for dtype in BITS:
-        enough = [beta for beta, share in grouped(some, "beta", f"in_{dtype}").items() if share.mean >= 0.5]
+        enough = [
+            beta for beta, share in interval_by_group(some, "beta", f"in_{dtype}").items() if share.mean >= 0.5
+        ]
         open_below = enough and min(enough) == min(bits)
         low = "the hottest" if open_below else f"{min(enough):.3g}" if enough else ""
         ranges.append(f"{dtype} from {low} to {max(enough):.3g}" if enough else f"{dtype} nowhere")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from onelayer.problems.files.table import Table, build, refuse, text_lines, typed
+from onelayer.problems.files.table import Table, build, refuse, text_lines, typed_array
 
 #: A line that begins a document; it is no sentence.
 DOCUMENT = "-DOCSTART-"
@@ -34,10 +34,10 @@ def read(path: Path) -> Table:
         return f"{path.name}, line {flat[j][0]}"
 
     counts = [len(lines) for lines in sentences]
-    tokens = typed([columns[0] for _, columns in flat], "tokens", where)
+    tokens = typed_array([columns[0] for _, columns in flat], "tokens", where)
     if width == 1:
         return build(path.name, tokens, counts, None, None, None)
-    return build(path.name, tokens, counts, typed([c[-1] for _, c in flat], "answers", where), "token", None)
+    return build(path.name, tokens, counts, typed_array([c[-1] for _, c in flat], "answers", where), "token", None)
 
 
 def lines(table: Table) -> Iterator[str]:

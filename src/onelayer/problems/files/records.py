@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from onelayer.problems.files.table import Table, build, named, refuse, text_lines, typed
+from onelayer.problems.files.table import Table, build, refuse, sequence_names, text_lines, typed_array
 from onelayer.problems.scopes import Scope
 
 FIELDS = ("sequence", "tokens", "answers", "answer")
@@ -39,12 +39,12 @@ def from_records(file: str, records: list[Record], places: list[str]) -> Table:
     scope = _common_scope(records, places)
     counts = [len(record["tokens"]) for record in records]
     of_token = [place for place, count in zip(places, counts, strict=True) for _ in range(count)]
-    tokens = typed([t for record in records for t in record["tokens"]], "tokens", of_token.__getitem__)
+    tokens = typed_array([t for record in records for t in record["tokens"]], "tokens", of_token.__getitem__)
     answers = None
     if scope == "token":
-        answers = typed([a for record in records for a in record["answers"]], "answers", of_token.__getitem__)
+        answers = typed_array([a for record in records for a in record["answers"]], "answers", of_token.__getitem__)
     elif scope == "sequence":
-        answers = typed([record["answer"] for record in records], "answers", places.__getitem__)
+        answers = typed_array([record["answer"] for record in records], "answers", places.__getitem__)
     return build(file, tokens, counts, answers, scope, _names(records, places))
 
 
@@ -119,7 +119,7 @@ def _names(records: list[Record], places: list[str]) -> list[str | int] | None:
     if not any("sequence" in record for record in records):
         return None
     seen: dict[str | int, str] = {}
-    names = named([record.get("sequence") for record in records], places.__getitem__)
+    names = sequence_names([record.get("sequence") for record in records], places.__getitem__)
     for name, place in zip(names, places, strict=True):
         if name in seen:
             raise refuse(

@@ -13,7 +13,16 @@ from typing import Any
 import numpy as np
 
 from onelayer.problems.files import wide
-from onelayer.problems.files.table import Array, Table, Where, build, named, refuse, text_lines, typed
+from onelayer.problems.files.table import (
+    Array,
+    Table,
+    Where,
+    build,
+    refuse,
+    sequence_names,
+    text_lines,
+    typed_array,
+)
 from onelayer.problems.scopes import Scope
 
 COLUMNS = "sequence, position (optional), token or x0, x1, ..., and answer or sequence_answer (or answer0, ...)"
@@ -100,7 +109,7 @@ def from_columns(file: str, columns: Columns, where: Where) -> Table:
     if "sequence" in columns and not columns["sequence"]:
         raise refuse("at least one row", f"{file} has a header only", "Give some data.")
     token, answer = roles(file, list(columns))
-    names = list(dict.fromkeys(named(columns["sequence"], where)))
+    names = list(dict.fromkeys(sequence_names(columns["sequence"], where)))
     index = {name: i for i, name in enumerate(names)}
     code = np.array([index[name] for name in columns["sequence"]])
     order, counts = _order(code, columns.get("position"), where), np.bincount(code)
@@ -142,7 +151,7 @@ def _values(columns: Columns, role: Role, rows: Array, what: str, where: Where) 
         if names == [prefix]
         else [[columns[name][i] for name in names] for i in rows]
     )
-    return typed(values, what, lambda i: where(int(rows[i])), f"column {prefix}")
+    return typed_array(values, what, lambda i: where(int(rows[i])), f"column {prefix}")
 
 
 def _line(row: list[Any], delimiter: str) -> str:
@@ -227,7 +236,7 @@ def _order(code: Array, position: list[Any] | None, where: Where) -> Array:
     for i, value in enumerate(position):
         if type(value) is not int:
             raise refuse("whole numbers in position", f"{where(i)} has {value!r}", "Number the tokens 0, 1, 2, ...")
-    return in_order(code, typed(position, "positions", where), where)
+    return in_order(code, typed_array(position, "positions", where), where)
 
 
 def in_order(code: Array, places: Array, where: Where) -> Array:

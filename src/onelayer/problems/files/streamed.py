@@ -14,7 +14,7 @@ import numpy as np
 from onelayer.problems.blocks import mapped_like
 from onelayer.problems.files import rows as row_files
 from onelayer.problems.files import wide
-from onelayer.problems.files.table import Array, Table, build, named, refuse, typed
+from onelayer.problems.files.table import Array, Table, build, refuse, sequence_names, typed_array
 from onelayer.problems.scopes import Scope
 
 #: Files whose columns take fewer bytes than this are read at once; others in batches of about so many.
@@ -54,7 +54,7 @@ class _Spool:
         self.disk.write(np.ascontiguousarray(rows, self.first.dtype).data)
         self.size += len(rows)
 
-    def mapped(self, file: str) -> Array:
+    def map_file(self, file: str) -> Array:
         if self.first is None:
             raise refuse("at least one sequence", f"{file} holds none", "Give some data.")
         self.disk.flush()
@@ -79,9 +79,9 @@ def _of_sequences(file: str, source: Any, arrow: Any, types: dict[str, Any]) -> 
                 answers.append(_answers(batch.column("answer"), arrow, where))
             if "sequence" in types:
                 names += batch.column("sequence").to_pylist()
-        flat = spool.mapped(file)
+        flat = spool.map_file(file)
     if names:
-        named(names, lambda i: f"{file}, row {i}")
+        sequence_names(names, lambda i: f"{file}, row {i}")
         if len(set(names)) < len(names):
             raise refuse("sequences of different names", f"{file} repeats one", "Rename one of them.")
     Y = None if scope is None else np.concatenate(answers)
@@ -104,10 +104,10 @@ def _of_tokens(file: str, source: Any, arrow: Any, token: row_files.Role, answer
                 parts = [_answers(batch.column(name), arrow, where) for name in answer[1]]
                 vectors = answer[1] != [answer[0]]
                 answers.append(np.stack(parts, axis=1).astype(np.float64) if vectors else parts[0])
-        tokens = spool.mapped(file)
+        tokens = spool.map_file(file)
     coded = arrow.chunked_array(sequences).combine_chunks().dictionary_encode()
     code, names = coded.indices.to_numpy(), coded.dictionary.to_pylist()
-    named(names, lambda i: f"{file}, sequence {i}")
+    sequence_names(names, lambda i: f"{file}, sequence {i}")
     place = np.concatenate(places) if places else np.arange(len(code))
     order = row_files.in_order(code, place, lambda i: f"{file}, row {i}")
     if (np.diff(order) != 1).any():
@@ -115,11 +115,11 @@ def _of_tokens(file: str, source: Any, arrow: Any, token: row_files.Role, answer
         tokens = mapped_like(unsorted, lambda rows: unsorted[order[rows]], unsorted.dtype)
     counts, scope, Y = np.bincount(code), None, None
     if answer is not None:
-        scope, Y = _arranged(file, answer[0], np.concatenate(answers), order, counts)
+        scope, Y = _arrange_answers(file, answer[0], np.concatenate(answers), order, counts)
     return build(file, tokens, counts.tolist(), Y, scope, names)
 
 
-def _arranged(file: str, kind: str, given: Array, order: Array, counts: Array) -> tuple[Scope, Array]:
+def _arrange_answers(file: str, kind: str, given: Array, order: Array, counts: Array) -> tuple[Scope, Array]:
     """Answers of rows in the order of tokens, or the one of each sequence."""
     inside = given[order]
     if kind == "answer":
@@ -188,7 +188,7 @@ def _answers(column: Any, arrow: Any, where: str) -> Array:
         return _numbers(column, arrow, where).astype(np.float64)
     if depth == 0 and arrow.types.is_signed_integer(leaf):
         return _numbers(column, arrow, where)
-    return typed(column.to_pylist(), "answers", lambda _: where)
+    return typed_array(column.to_pylist(), "answers", lambda _: where)
 
 
 def _without_nulls(column: Any, where: str) -> Any:

@@ -73,7 +73,7 @@ def text_lines(path: Path) -> Iterator[str]:
     """Lines of UTF-8 text, with or without a byte order mark; those of a .gz file as they were before."""
     compressed = path.suffix.lower() == ".gz"
     with path.open("rb") as raw, GzipFile(fileobj=raw) if compressed else nullcontext(raw) as stream:
-        for number, line in enumerate(_unpacked(path, stream), 1):
+        for number, line in enumerate(_decompress(path, stream), 1):
             try:
                 yield line.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError as error:
@@ -84,7 +84,7 @@ def text_lines(path: Path) -> Iterator[str]:
                 ) from None
 
 
-def _unpacked(path: Path, stream: Iterable[bytes]) -> Iterator[bytes]:
+def _decompress(path: Path, stream: Iterable[bytes]) -> Iterator[bytes]:
     try:
         yield from stream
     except (BadGzipFile, EOFError, zlib.error) as error:
@@ -102,12 +102,12 @@ def build(
     names: Sequence[str | int] | None,
 ) -> Table:
     """Typed columns, one row per token (answers: or one per sequence), into a table."""
-    Y = padded(answers, counts) if answers is not None and scope == "token" else answers
+    Y = pad_rows(answers, counts) if answers is not None and scope == "token" else answers
     lengths = None if min(counts) == max(counts) else np.asarray(counts)
-    return Table(file, padded(tokens, counts), Y, lengths, scope, None if names is None else tuple(names))
+    return Table(file, pad_rows(tokens, counts), Y, lengths, scope, None if names is None else tuple(names))
 
 
-def padded(flat: Array, counts: Sequence[int]) -> Array:
+def pad_rows(flat: Array, counts: Sequence[int]) -> Array:
     """One row per token into places [N, n]; padding is zero, or the empty word."""
     shape = (len(counts), max(counts), *flat.shape[1:])
     if len(flat) == shape[0] * shape[1]:
@@ -120,22 +120,22 @@ def padded(flat: Array, counts: Sequence[int]) -> Array:
     return places
 
 
-def named(values: list[Any], where: Where) -> list[str | int]:
+def sequence_names(values: list[Any], where: Where) -> list[str | int]:
     """Names of sequences: words, or whole numbers."""
-    names = typed(values, "names in `sequence`", where)
+    names = typed_array(values, "names in `sequence`", where)
     if names.dtype.kind not in "iUO":
         raise refuse("words or whole numbers in `sequence`", f"{where(0)} has {values[0]!r}", "Rename it.")
     return values
 
 
-def typed(values: list[Any], what: str, where: Where, part: str = "component ") -> Array:
+def typed_array(values: list[Any], what: str, where: Where, part: str = "component ") -> Array:
     """Values of one type into an array: words, booleans, whole numbers, reals, or vectors of reals.
 
     ``what`` names the values and ``where`` places the i-th of them in messages; ``part`` names a component.
     """
     types = {type(value) for value in values}
     if not (types <= {int, float} or (len(types) == 1 and types <= TYPES.keys())):
-        raise _mixed(values, what, where)
+        raise _mixed_types_error(values, what, where)
     if types == {list}:
         return _vectors(values, what, where, part)
     if types <= {int, float}:
@@ -158,7 +158,7 @@ def _words(values: list[str], what: str, where: Where) -> Array:
     return words
 
 
-def _mixed(values: list[Any], what: str, where: Where) -> DataError:
+def _mixed_types_error(values: list[Any], what: str, where: Where) -> DataError:
     for i, value in enumerate(values):
         if type(value) not in TYPES:
             return refuse(
@@ -183,11 +183,11 @@ def _whole(values: list[int], what: str, where: Where) -> Array:
 
 
 def _reals(values: list[Any], what: str, where: Where) -> Array:
-    def held(x: float) -> bool:
+    def is_held(x: float) -> bool:
         return -EXACT <= x <= EXACT if type(x) is int else math.isfinite(x)
 
-    if not all(map(held, values)):
-        i = next(i for i, x in enumerate(values) if not held(x))
+    if not all(map(is_held, values)):
+        i = next(i for i, x in enumerate(values) if not is_held(x))
         raise refuse(f"finite {what} that float64 holds", f"{where(i)} has {values[i]}", "Drop or impute it.")
     return np.array(values, dtype=np.float64)
 

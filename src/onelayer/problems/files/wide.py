@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from onelayer.problems.files.table import Table, Where, build, named, refuse, typed
+from onelayer.problems.files.table import Table, Where, build, refuse, sequence_names, typed_array
 from onelayer.problems.scopes import Scope
 
 COLUMNS = (
@@ -18,10 +18,12 @@ TOKENS, ANSWERS = ("token", "x"), ("answer", "sequence_answer")
 
 def is_wide(columns: list[str]) -> bool:
     """Whether a row is a sequence. With a column sequence, x0, x1, ... are the components of one token."""
-    return bool(numbered("token", columns)) or ("sequence" not in columns and bool(numbered("x", columns)))
+    return bool(numbered_columns("token", columns)) or (
+        "sequence" not in columns and bool(numbered_columns("x", columns))
+    )
 
 
-def numbered(prefix: str, columns: list[str]) -> list[str]:
+def numbered_columns(prefix: str, columns: list[str]) -> list[str]:
     """The columns prefix0, prefix1, ..., in the order of their numbers."""
     found = [name for name in columns if re.fullmatch(f"{prefix}[0-9]+", name)]
     return sorted(found, key=lambda name: int(name.removeprefix(prefix)))
@@ -34,7 +36,7 @@ def may_be_empty(name: str) -> bool:
 
 def groups(columns: list[str]) -> list[list[str]]:
     """Columns whose cells are of one type."""
-    together = [numbered(prefix, columns) for prefix in (*TOKENS, *ANSWERS)]
+    together = [numbered_columns(prefix, columns) for prefix in (*TOKENS, *ANSWERS)]
     alone = [[name] for name in columns if not any(name in group for group in together)]
     return [group for group in (*together, *alone) if group]
 
@@ -48,10 +50,10 @@ def from_columns(file: str, columns: Columns, where: Where) -> Table:
     if not all(counts):
         raise refuse("at least one token in each row", f"{where(counts.index(0))} has none", "Drop it.")
     of_token = [i for i, count in enumerate(counts) for _ in range(count)]
-    names = named(columns["sequence"], where) if "sequence" in columns else None
+    names = sequence_names(columns["sequence"], where) if "sequence" in columns else None
     if names is not None and len(set(names)) < len(names):
         raise refuse("sequences of different names", f"{file} repeats one", "Rename one of them.")
-    values = typed([token for row in rows for token in row], "tokens", lambda j: where(of_token[j]))
+    values = typed_array([token for row in rows for token in row], "tokens", lambda j: where(of_token[j]))
     if scope is None:
         return build(file, values, counts, None, None, names)
     given = _rows(columns, answers, where) if scope == "token" or len(answers) > 1 else []
@@ -61,9 +63,9 @@ def from_columns(file: str, columns: Columns, where: Where) -> Table:
             found = f"{where(i)} has {counts[i]} tokens and {len(row)} answers"
             raise refuse(needs, found, "Complete it, or drop the sequence.")
     if scope == "token":
-        listed = typed([answer for row in given for answer in row], "answers", lambda j: where(of_token[j]))
+        listed = typed_array([answer for row in given for answer in row], "answers", lambda j: where(of_token[j]))
     else:
-        listed = typed(given or columns[answers[0]], "answers", where)
+        listed = typed_array(given or columns[answers[0]], "answers", where)
     return build(file, values, counts, listed, scope, names)
 
 
@@ -89,10 +91,10 @@ def _rows(columns: Columns, names: list[str], where: Where) -> list[list[Any]]:
 
 def _roles(file: str, columns: list[str]) -> tuple[list[str], list[str], Scope | None]:
     """The columns of the tokens, those of the answers, and what these are answers for."""
-    tokens = [found for prefix in TOKENS if (found := numbered(prefix, columns))]
+    tokens = [found for prefix in TOKENS if (found := numbered_columns(prefix, columns))]
     answers: list[tuple[list[str], Scope]] = [([name], "sequence") for name in ANSWERS if name in columns]
     scopes: dict[str, Scope] = {"answer": "token", "sequence_answer": "sequence"}
-    answers += [(found, scopes[prefix]) for prefix in ANSWERS if (found := numbered(prefix, columns))]
+    answers += [(found, scopes[prefix]) for prefix in ANSWERS if (found := numbered_columns(prefix, columns))]
     for several in (tokens, [names for names, _ in answers]):
         if len(several) > 1:
             needs = f"either {several[0][0]} or {several[1][0]}"

@@ -55,7 +55,7 @@ def read_pooled(text: str, n: int, d: int) -> tuple[Kind, Pooled] | None:
     if reader.kind == "ordered":
         return None
     outputs = reader.outputs([0] if reader.per == "token" else [None])
-    return reader.kind, builder.pooled(outputs, reader.per, not reader.counts)
+    return reader.kind, builder.build(outputs, reader.per, not reader.counts)
 
 
 class _Reader:
@@ -95,7 +95,7 @@ class _Reader:
         except SyntaxError as error:
             at = error.offset or len(self.text)  # Python says 0 where the text ends too early
             found = f"{self.text!r:.200} has a mistake ({error.msg}) at column {at}"
-            raise OptionError("target", needs, found, "Mend it there." + pointed(self.text, 1, at, at)) from None
+            raise OptionError("target", needs, found, "Mend it there." + point_at(self.text, 1, at, at)) from None
         except (ValueError, RecursionError, MemoryError) as error:
             raise OptionError("target", needs, f"Python's parser gives up: {error}", "Shorten it.") from None
 
@@ -105,7 +105,7 @@ class _Reader:
         column = len(self.text.splitlines()[node.lineno - 1].encode()[: node.col_offset].decode()) + 1
         found = f"{piece!r:.80} stands at column {column} of {self.text!r:.200}"
         last = column + max(len(piece.split("\n")[0]), 1) - 1
-        return OptionError("target", needs, found, remedy + pointed(self.text, node.lineno, column, last))
+        return OptionError("target", needs, found, remedy + point_at(self.text, node.lineno, column, last))
 
     def read(self, node: ast.expr, own: int | None, other: int | None) -> Node:
         """A line for every part; each is written once for a pair (x, y) of places."""
@@ -236,7 +236,7 @@ class _PooledReader(_Reader):
         return (float(self.n) if name == "sum" else 1.0) * self.builder.pool("mean", value)
 
 
-def pointed(text: str, line: int, first: int, last: int) -> str:
+def point_at(text: str, line: int, first: int, last: int) -> str:
     """The line of a formula in which something is wrong, and below it a mark under these columns."""
     shown = text.splitlines()[line - 1] if text else ""
     start = max(0, min(first - 1, len(shown)) - SHOWN // 2)

@@ -36,7 +36,7 @@ def check_defined(name: str, written: Pooled | Program, low: Any, high: Any) -> 
             for k, (op, *of) in enumerate(written.lines):
                 found = _zero(written, of[-1], op, X, low, high) if op in ("div", "sqrt", "log") else None
                 if found is not None:
-                    raise _undefined(name, written, k, found)
+                    raise _undefined_error(name, written, k, found)
 
 
 def _points(written: Pooled | Program, low: Any, high: Any) -> tuple[Array, Array]:
@@ -52,7 +52,7 @@ def _points(written: Pooled | Program, low: Any, high: Any) -> tuple[Array, Arra
     return equal, np.concatenate([anywhere, ends, mixed])
 
 
-def _undefined(name: str, written: Pooled | Program, k: int, point: Array) -> HypothesisError:
+def _undefined_error(name: str, written: Pooled | Program, k: int, point: Array) -> HypothesisError:
     op, *of = written.lines[k]
     values = np.ravel(written.values(point[None])[of[-1]])
     worst = float(values[np.argmin(np.abs(values) if op == "div" else values)])
@@ -79,7 +79,7 @@ def _zero(written: Pooled | Program, line: int, op: str, X: Array, low: Any, hig
         signs = (v > small).any(axis=0) & (v < -small).any(axis=0)
         if signs.any():
             c = int(np.argmax(signs))
-            return _crossing(lambda Y: at(Y)[:, c], X[int(np.argmax(v[:, c]))], X[int(np.argmin(v[:, c]))])
+            return _find_crossing(lambda Y: at(Y)[:, c], X[int(np.argmax(v[:, c]))], X[int(np.argmin(v[:, c]))])
         v, lowest = np.abs(v), lambda Y: np.abs(at(Y)).min(axis=1)
     else:
         lowest = lambda Y: at(Y).min(axis=1)  # noqa: E731
@@ -91,7 +91,7 @@ def _zero(written: Pooled | Program, line: int, op: str, X: Array, low: Any, hig
     return point if value <= 0 or falls else None
 
 
-def _crossing(f: Callable[[Array], Array], above: Array, below: Array) -> Array:
+def _find_crossing(f: Callable[[Array], Array], above: Array, below: Array) -> Array:
     """Where a continuous function is 0 between two points."""
     for _ in range(HALVINGS):
         middle = above / 2 + below / 2

@@ -107,8 +107,8 @@ class PooledBuilder(Builder):
     def pool(self, name: str, node: Node) -> Node:
         return node if self.value(node) is not None else self._node((name, node.line))
 
-    def pooled(self, outputs: Sequence[Node], per: Per, any_length: bool) -> Pooled:
-        lines, at = self.needed(outputs)
+    def build(self, outputs: Sequence[Node], per: Per, any_length: bool) -> Pooled:
+        lines, at = self.lines_needed(outputs)
         return Pooled(self.n, self.d, lines, at, per, any_length)
 
     def _arguments(self, at: int) -> tuple[int, ...]:

@@ -57,12 +57,12 @@ class Program:
     def __post_init__(self) -> None:
         wanted = self.components * (self.n if self.per == "token" else 1)
         if self.n < 1 or self.d < 1 or self.components < 1 or self.per not in ("token", "sequence"):
-            raise _malformed(f"n={self.n}, d={self.d}, components={self.components}, per={self.per!r}")
+            raise _malformed_error(f"n={self.n}, d={self.d}, components={self.components}, per={self.per!r}")
         if len(self.outputs) != wanted or not all(0 <= k < len(self.lines) for k in self.outputs):
-            raise _malformed(f"outputs {self.outputs} of {len(self.lines)} lines, where {wanted} are wanted")
+            raise _malformed_error(f"outputs {self.outputs} of {len(self.lines)} lines, where {wanted} are wanted")
         for at, line in enumerate(self.lines):
             if not self._is_known(at, line):
-                raise _malformed(f"line {at} is {line}")
+                raise _malformed_error(f"line {at} is {line}")
 
     def _is_known(self, at: int, line: Line) -> bool:
         op, arguments = line[0], line[1:]
@@ -116,7 +116,7 @@ class Program:
         return Program(*head, per=entry["per"], components=entry["components"])
 
 
-def _malformed(found: str) -> OptionError:
+def _malformed_error(found: str) -> OptionError:
     needs = "a straight-line program: known operations on earlier lines, one output line per component"
     return OptionError("target", needs, found, "Build it with onelayer.problems.targets.Builder.")
 
@@ -214,13 +214,13 @@ class Builder:
 
     def program(self, outputs: Sequence[Node], per: Per) -> Program:
         """The lines that the outputs need, and no others; the outputs of tokens in order of the tokens."""
-        lines, at = self.needed(outputs)
+        lines, at = self.lines_needed(outputs)
         if len(lines) > MOST_LINES:
             needs, remedy = f"at most {MOST_LINES:,} lines", "Take fewer tokens, or a shorter formula."
             raise OptionError("target", needs, f"the formula needs {len(lines):,}", remedy)
         return Program(self.n, self.d, lines, at, per, len(outputs) // (self.n if per == "token" else 1))
 
-    def needed(self, outputs: Sequence[Node]) -> tuple[tuple[Line, ...], tuple[int, ...]]:
+    def lines_needed(self, outputs: Sequence[Node]) -> tuple[tuple[Line, ...], tuple[int, ...]]:
         """The lines that the outputs need, in their order, and where the outputs are among them."""
         needed: set[int] = set()
         open_ = [node.line for node in outputs]

@@ -48,20 +48,20 @@ class _Writer(ast.NodeTransformer):
         if len(node.args) != ARGUMENTS[name] or node.keywords:
             raise self.refusal(node, f"arguments for {name}: {ARGUMENTS[name]}", "Give as many.")
         if name in SCALARS:
-            return _filled(SCALARS[name], node.args, node)
+            return _fill_form(SCALARS[name], node.args, node)
         first, second = node.args[0], node.args[-1]
-        products = [_filled("a*b", [_component(first, c), _component(second, c)], node) for c in range(self.d)]
+        products = [_fill_form("a*b", [_component(first, c), _component(second, c)], node) for c in range(self.d)]
         total = products[0]
         for part in products[1:]:
-            total = _filled("a + b", [total, part], node)
-        return total if name == "dot" else _filled("sqrt(a)", [total], node)
+            total = _fill_form("a + b", [total, part], node)
+        return total if name == "dot" else _fill_form("sqrt(a)", [total], node)
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         """A power that is a number, but not a whole one: by a square root, or by exp and log; the square of a norm
         is a dot product."""
         match node:
             case ast.BinOp(ast.Call(ast.Name("norm"), [of], []), ast.Pow(), ast.Constant(2)):
-                return self.visit(_filled("dot(a, a)", [of], node))  # type: ignore[no-any-return]
+                return self.visit(_fill_form("dot(a, a)", [of], node))  # type: ignore[no-any-return]
         self.generic_visit(node)
         power, sign = node.right, 1.0
         if isinstance(power, ast.UnaryOp) and isinstance(power.op, ast.USub):
@@ -71,11 +71,11 @@ class _Writer(ast.NodeTransformer):
             return node
         if (2 * value) == int(2 * value) and value < 100:
             form = "sqrt(a)" if value == 0.5 else f"a**{int(value)}*sqrt(a)"
-            return _filled(form if sign > 0 else f"1/({form})", [node.left], node)
-        return _filled(f"exp({sign * value!r}*log(a))", [node.left], node)
+            return _fill_form(form if sign > 0 else f"1/({form})", [node.left], node)
+        return _fill_form(f"exp({sign * value!r}*log(a))", [node.left], node)
 
 
-def _filled(form: str, arguments: list[ast.expr], at: ast.expr) -> ast.expr:
+def _fill_form(form: str, arguments: list[ast.expr], at: ast.expr) -> ast.expr:
     """A form whose names a, b, c are the arguments, at the place of what it stands for."""
     names = dict(zip("abc", arguments, strict=False))
 

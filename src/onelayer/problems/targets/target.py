@@ -66,7 +66,7 @@ class Target:
         pooled = None if entry["pooled"] is None else Pooled.from_json(entry["pooled"])
         lipschitz = None if entry["lipschitz"] is None else float.fromhex(entry["lipschitz"])
 
-        def forgotten(_: Array) -> Array:
+        def evaluate_nothing(_: Array) -> Array:
             needs, found = (
                 "a target that can be evaluated",
                 f"{entry['name']!r} was a Python function, which no file holds",
@@ -74,7 +74,7 @@ class Target:
             raise OptionError("target", needs, found, "Compare predictions with the function yourself.")
 
         written = pooled if program is None else program
-        evaluate = forgotten if written is None else written.evaluate
+        evaluate = evaluate_nothing if written is None else written.evaluate
         found = {"program": program, "pooled": pooled, "lipschitz": lipschitz, "evaluate": evaluate}
         return Target(**entry | found)
 
@@ -107,7 +107,9 @@ def resolve(
     if kind is not None and kind not in KINDS:
         raise OptionError("target", f"a kind among {', '.join(KINDS)}", f"kind={kind!r}", "Choose one.")
     if isinstance(target, str):
-        found = (_named if NAME.fullmatch(target.strip()) else _written)(target.strip(), n, d, low, high)
+        found = (_target_by_name if NAME.fullmatch(target.strip()) else _target_by_formula)(
+            target.strip(), n, d, low, high
+        )
     elif isinstance(target, Program):
         found = _of_program(target, low, high, kind)
     elif callable(target):
@@ -161,7 +163,7 @@ def _smallest(*constants: float | None) -> float | None:
     return min((c for c in constants if c is not None), default=None)
 
 
-def _named(text: str, n: int, d: int, low: Any, high: Any) -> Target:
+def _target_by_name(text: str, n: int, d: int, low: Any, high: Any) -> Target:
     name, _, number = text.partition(":")
     named = ZOO.get(name)
     if named is None:
@@ -184,7 +186,7 @@ def _named(text: str, n: int, d: int, low: Any, high: Any) -> Target:
     return found if formula is None else replace(found, pooled=formula[1])
 
 
-def _written(text: str, n: int, d: int, low: Any, high: Any) -> Target:
+def _target_by_formula(text: str, n: int, d: int, low: Any, high: Any) -> Target:
     says, formula = f"the formula {text}", read_pooled(text, n, d)
     if formula is not None and formula[1].is_long:
         return _any_length(text, *formula, None, says)
