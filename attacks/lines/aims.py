@@ -11,7 +11,7 @@ def _tests(*names: str) -> list[str]:
     return [f"tests/checker/test_{name.replace('::', '.py::', 1)}{'' if '::' in name else '.py'}" for name in names]
 
 
-SEARCH = _tests("plans", "pairs", "gates", "compared", "search_units", "search", "search_of_models")
+SEARCH = _tests("wholes", "plans", "pairs", "gates", "compared", "search_units", "search", "search_of_models")
 LOOPED = _tests("looped", "looped_attacks")
 AIMS: dict[str, list[str]] = {
     "core/averages": _tests("averages"),
@@ -43,7 +43,9 @@ AIMS: dict[str, list[str]] = {
     "search/parts": _tests("parts") + SEARCH,
     "search/plan": SEARCH,
     "search/stack": SEARCH,
-    "search/steps": _tests("decisions", "steps_and_cells"),
+    "search/steps": _tests("wholes", "decisions", "steps_and_cells"),
+    "search/sums": SEARCH,
+    "search/wholes": _tests("wholes"),
 }
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from onelayer_checker.core.balls import ARITHMETICS, FLOAT32, REAL, Ball, exact
-from onelayer_checker.search.parts import Known, Token, added, added_whole, whole
+from onelayer_checker.search.parts import Known, Token, added, whole
 from tests.checker import radii
 from tests.checker.orders import sums
 from tests.checker.test_exact_sums import EVERY, LEAST, MOST, all_equal, draw, pool
@@ -203,14 +203,18 @@ def test_what_overflows_or_is_unknown_is_not_known(A) -> None:
         assert np.isinf(products(Ball(np.zeros((1, 1)), np.array([[np.inf]])), np.array([1.0]), A).r).all()
 
 
+def test_a_fraction_that_no_sum_reads_does_not_matter() -> None:
+    W, b = np.array([[0.0], [2.0]]), np.array([1.0])
+    y = added([], exact(np.array([[0.5, 3.0]])), W, b, FLOAT32)
+    assert (y.m.tolist(), y.r.tolist()) == ([[7]], [[0]])
+    assert added([], exact(np.array([[3.0, 0.3]])), W, b, FLOAT32).r.min() > 0
+
+
 def test_weights_may_differ_from_token_to_token() -> None:
     x, W = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[[1.0], [10.0]], [[100.0], [1000.0]]])
     rows, b = np.array([[5.0], [7.0]]), np.array([0.5])
-    for y in (added([(rows, rows, True)], exact(x), W, b, REAL), added_whole([rows], x, W, b)):
-        assert y.m.tolist() == [[26.5], [4307.5]]
-    shared = added_whole([rows], x, W[0], b)
-    assert shared.m.tolist() == [[26.5], [50.5]]
-    assert shared.r.tolist() == [[0], [0]]
+    assert added([(rows, rows, True)], exact(x), W, b, REAL).m.tolist() == [[26.5], [4307.5]]
+    assert added([(rows, rows, True)], exact(x), W[0], b, REAL).m.tolist() == [[26.5], [50.5]]
     assert rows.tolist() == [[5], [7]]  # nothing is changed in place
 
 

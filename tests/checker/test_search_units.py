@@ -11,9 +11,10 @@ from onelayer_checker.core.balls import ARITHMETICS, FLOAT32, REAL, Ball, exact
 from onelayer_checker.core.layers import Layer
 from onelayer_checker.search import cells as recognised
 from onelayer_checker.search.cells import families, staircases
-from onelayer_checker.search.operations import MOST_LIVE, Add, Collect, Evaluate, Gate, Sums, looked_up
+from onelayer_checker.search.operations import MOST_LIVE, Add, Collect, Evaluate, Gate, looked_up
 from onelayer_checker.search.parts import Known, Rows, Token, added
 from onelayer_checker.search.steps import FEW_STEPS, RowSteps, Steps
+from onelayer_checker.search.sums import Sums
 from tests.checker.searched_stacks import Habit, inside
 
 EVERY = pytest.mark.parametrize("A", ARITHMETICS.values(), ids=ARITHMETICS)

@@ -10,10 +10,25 @@ from types import SimpleNamespace
 import numpy as np
 
 from onelayer_checker.core import averages, balls, exactness, graph, layers
-from onelayer_checker.search import builder, cells, operations, parts, plan, stack, steps
+from onelayer_checker.search import builder, cells, operations, parts, plan, stack, steps, sums, wholes
 
 #: In an order in which they can be loaded.
-LOADED = (balls, exactness, averages, layers, graph, steps, cells, parts, operations, builder, plan, stack)
+LOADED = (
+    balls,
+    exactness,
+    averages,
+    layers,
+    graph,
+    steps,
+    cells,
+    wholes,
+    parts,
+    sums,
+    operations,
+    builder,
+    plan,
+    stack,
+)
 MODULES = SimpleNamespace(**{module.__name__.rpartition(".")[2]: module for module in LOADED})
 SOURCES = {name: Path(module.__file__).read_text() for name, module in vars(MODULES).items()}
 NAMES = ("real", "float64", "float32")

@@ -131,7 +131,7 @@ def check_sizes(m, name: str) -> Counter:
 
 
 def check_rows(m, name: str) -> Counter:
-    """`added`: chosen rows, products and a bias, of one term or of whole numbers; `added_whole` gives that sum."""
+    """`added`: chosen rows, products and a bias, of one term or of whole numbers."""
     rng = np.random.default_rng([43, len(name)])
     A, edges, seen = m.balls.ARITHMETICS[name], Edges(name, rng), Counter()
     for _ in range(2 * ROUNDS):
@@ -158,7 +158,7 @@ def check_rows(m, name: str) -> Counter:
 
 
 def check_choices(m, name: str) -> Counter:
-    """Known.rows and Sums.fit: whole rows that no order rounds, each alone and together with the others."""
+    """Known.rows, Sums.fit, Sums.exactly: whole rows that no order rounds, alone and together with the others."""
     rng = np.random.default_rng([44, len(name)])
     A, edges, seen = m.balls.ARITHMETICS[name], Edges(name, rng), Counter()
     for turn in range(ROUNDS):
@@ -190,18 +190,22 @@ def check_choices(m, name: str) -> Counter:
         b = edges.array(2, sparse=0.3, kind="whole")
         if turn % 3 == 0:
             x, W, b = np.sign(x), np.sign(W) * part, np.sign(b) * part
-        sums = m.operations.Sums.of(known, 0, W, b, [])
-        if not sums.fit(m.balls.exact(x), np.abs(W).max(), A):
-            continue
+        sums = m.sums.Sums.of(known, 0, W, b, [])
         choices = {by: rng.integers(0, len(rows.value), 2) for by, rows in enumerate(known)}
-        y = m.parts.added_whole([rows.value[choices[rows.by]] for rows in known], x, W, b)
+        token = m.parts.Token(choices=choices, unknown=np.zeros(2, bool))
+        token.put(0, m.balls.exact(np.abs(x)))
+        y, fits = sums.exactly(token, [], A), sums.fit(m.balls.exact(np.abs(x)), np.abs(W).max(), A)
         for t, o in np.ndindex(2, 2):
-            terms = [(Q(x[t, 0]), Q(W[0, o])), Q(b[o])]
+            terms = [(Q(abs(x[t, 0])), Q(W[0, o])), Q(b[o])]
             for (own, units), j in zip(owns, (choices[by][t] for by in range(len(known))), strict=True):
                 terms += zip(fractions(units[j]), fractions(own[:, o]), strict=True)
-            assert any_order_product_exact(SUMS[name], terms), (name, terms)
-            assert Q(y.m[t, o]) == sum(map(value, terms))
-            seen["fit"] += 1
+            if fits:
+                assert any_order_product_exact(SUMS[name], terms), (name, terms)
+                seen["fit"] += 1
+            if y is not None:
+                assert signed_product_exact(SUMS[name], terms), (name, terms)
+                assert Q(y[t, o]) == sum(map(value, terms))
+                seen["exactly"] += 1
     return seen
 
 
@@ -210,7 +214,7 @@ CHECKS = {
     check_numbers: {"any_order_product_exact", "one_term_exact", "normal"},
     check_sizes: {"sum", "signed sum", "product"},
     check_rows: {"any_order_product_exact", "one_term_exact"},
-    check_choices: {"rows", "fit"},
+    check_choices: {"rows", "fit", "exactly"},
 }
 
 

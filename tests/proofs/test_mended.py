@@ -34,17 +34,17 @@ MENDED = [
     ),
     (
         test_exact_sums.check_choices,
-        "operations",
+        "sums",
         "a product that is rounded to nearest",
         FIT,
         "return bool(most + sum(r.most for r in self.rows) <= A.whole)",
     ),
     (
         test_stacks.check_readouts,
-        "operations",
+        "wholes",
         "two families and a bias that add up to 2^53 + 1",
-        FIT,
-        "return bool(most + sum(r.most for r in self.rows) <= A.whole)",
+        "if sums_fit(most + least, A, np.asarray(most - least)) else",
+        "if most + least <= A.whole else",
     ),
     (
         test_exact_sums.check_numbers,

@@ -37,6 +37,7 @@ def digit_names(layout: Layout, prints: Sequence[int] = ()) -> tuple[Words, ...]
         _each(layout, [*ALL_THREE, "lane", *own]),
         _each(layout, [*ALL_THREE, "lane", "nothing is borrowed", *own]),
         _each(layout, [ALL_THREE[0], "all words with what is borrowed", "lane", *own]),
+        _each(layout, ["rest of the word", "lane", *own]),
     ]
     for at in range(len(layout.stages)):
         names += _stage(layout, at, own)

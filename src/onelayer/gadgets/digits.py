@@ -44,9 +44,10 @@ def digit_layers(
     apart = np.array([[1.0, -1, 0], [1, -1, 0], [-1, 1, 0], [0, 0, 1]])
     layers.append(_alike(apart, np.zeros(3), m, dtype, own))
     layers += _wrap_layers([[1, 0, 0], [0, 1, 0], [0, 0, 1]], W, m, dtype, own)
-    read = np.array([[1.0, 0], [1, 0], [0, 1]])  # the rest is the sum of the first two
+    # The rest is the sum of the first two, of which one is 0. As one number, steps are found on it by search.
+    layers.append(_alike(np.array([[1.0, 0], [1, 0], [0, 1]]), np.zeros(2), m, dtype, own))
     for at, _ in enumerate(layout.stages):
-        layers += _stage(layout, at, read if at == 0 else None, dtype, own)
+        layers += _stage(layout, at, dtype, own)
     return (*layers, _last(layout, dtype, own))
 
 
@@ -84,11 +85,11 @@ def _wrap_layers(passed: list[list[int]], W: float, m: int, dtype: np.dtype[Any]
     return [_alike(first, np.append(np.zeros(n), 1.0), m, dtype, own), _alike(second, bias, m, dtype, own)]
 
 
-def _stage(layout: Layout, at: int, read: Array | None, dtype: np.dtype[Any], own: int) -> list[Layer]:
+def _stage(layout: Layout, at: int, dtype: np.dtype[Any], own: int) -> list[Layer]:
     """Three layers: units, steps, gates. Words stand side by side, each with units of the same kinds."""
     (start, count), b, q, m = layout.stages[at], layout.base, layout.digits, layout.words
     before = layout.stages[at - 1][1] if at else 0
-    inputs = before + 2 + q if read is None else len(read)
+    inputs = before + 2 + (q if at else 0)
     values, unit = b**count, float(b**start)
     T = values - 1
     lanes = [lane_boundaries(layout, u, start, count) for u in range(m)]
@@ -97,12 +98,12 @@ def _stage(layout: Layout, at: int, read: Array | None, dtype: np.dtype[Any], ow
     units, unit_bias = np.zeros((m, inputs, wide)), np.zeros((m, wide))
     gates, gate_bias = np.zeros((m, wide, count + 2 + q)), np.zeros((m, count + 2 + q))
     for u in range(m):
-        rest, lane = _sources(layout, at, read, inputs)
+        rest, lane = np.eye(inputs)[before], np.eye(inputs)[before + 1]
         units[u, :, :T], unit_bias[u, :T] = -rest[:, None], unit * np.arange(1, values)
         for i, boundary in enumerate(lanes[u]):  # the step into lane ``boundary``
             units[u, :, T + i], unit_bias[u, T + i] = -lane, boundary
         units[u, :, T + L], units[u, :, T + L + 1] = rest, lane
-        if read is None:
+        if at:
             units[u, :, T + L + 2 :] = _digits_found(layout, at, u, inputs)
         steps = np.arange(1, values)
         for i in range(count):
@@ -133,15 +134,6 @@ def lane_boundaries(layout: Layout, word: int, start: int, count: int) -> list[i
     held = [layout.digit_at(word, start + i) for i in range(count)]
     wanted = {lane + side for lane, _ in filter(None, held) for side in (0, 1)}
     return sorted(boundary for boundary in wanted if 0 < boundary < layout.lanes)
-
-
-def _sources(layout: Layout, at: int, read: Array | None, inputs: int) -> tuple[Array, Array]:
-    """Which inputs of a stage add up to the rest of the word, and which is the lane."""
-    if read is not None:
-        return read[:, 0], read[:, 1]
-    before = layout.stages[at - 1][1]
-    eye = np.eye(inputs)
-    return eye[before], eye[before + 1]
 
 
 def _digits_found(layout: Layout, at: int, word: int, inputs: int) -> Array:

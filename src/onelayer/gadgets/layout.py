@@ -52,8 +52,8 @@ class Layout:
 
     @property
     def depth(self) -> int:
-        """How many layers take a word apart: sums, lane, two borrows, three to a stage, the class; and compare."""
-        return 9 + 3 * len(self.stages) + (1 if self.prints == 0 else 5)
+        """Layers that take a word apart: sums, lane, two borrows, a rest, three to a stage, class; a comparison."""
+        return 10 + 3 * len(self.stages) + (1 if self.prints == 0 else 5)
 
     @property
     def classes(self) -> int:

@@ -9,8 +9,9 @@ import numpy as np
 
 from onelayer_checker.core.balls import Arithmetic, Array, Ball, exact, relu
 from onelayer_checker.core.layers import Layer
-from onelayer_checker.search.operations import Add, Collect, Evaluate, Gate, Operation, Pick, Sums
+from onelayer_checker.search.operations import Add, Collect, Evaluate, Gate, Operation, Pick
 from onelayer_checker.search.parts import Dense, Few, Known, Part, added
+from onelayer_checker.search.sums import Sums
 
 #: More blocks of a block-diagonal layer are not looked at one by one.
 MOST_BLOCKS = 64

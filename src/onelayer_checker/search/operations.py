@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from math import prod
 
 import numpy as np
 
@@ -10,11 +12,15 @@ from onelayer_checker.core.balls import TINY, UP, Arithmetic, Array, Ball, U, ex
 from onelayer_checker.core.exactness import sums_fit
 from onelayer_checker.core.layers import Layer
 from onelayer_checker.search.cells import Cells
-from onelayer_checker.search.parts import Dense, Known, Rows, Token, added, added_whole, whole
+from onelayer_checker.search.parts import Dense, Known, Token
 from onelayer_checker.search.steps import RowSteps, Steps
+from onelayer_checker.search.sums import Sums
+from onelayer_checker.search.wholes import Kinds, Signed, Weights, add_exactly
 
 #: Units that may differ from 0 for one token; a token that has more stays undecided.
 MOST_LIVE = 64
+#: So few choices, taken together, are all looked at; of more, those that tokens have made.
+FEW_WAYS = 1 << 10
 
 
 @dataclass(frozen=True)
@@ -26,7 +32,13 @@ class Decide:
     by: int
 
     def run(self, token: Token, A: Arithmetic) -> None:
-        token.choose(self.by, self.family.decide(token.balls[self.slot], A))
+        t, family = token.balls[self.slot], self.family
+        if isinstance(family, Steps) and token.are_whole(self.slot)[family.column]:
+            counted = family.count(t.m[:, family.column], A)
+            if counted is not None:
+                token.choices[self.by] = counted
+                return
+        token.choose(self.by, family.decide(t, A))
 
 
 @dataclass(frozen=True)
@@ -52,63 +64,29 @@ class Evaluate:
     last: bool
 
     def run(self, token: Token, A: Arithmetic) -> None:
-        y = self.layer.apply(token.balls[self.slot], A)
-        token.put(self.into, y if self.last else relu(y))
+        m = self.exactly(token, A)
+        if m is None:
+            y = self.layer.apply(token.balls[self.slot], A)
+            token.put(self.into, y if self.last else relu(y))
+        else:
+            token.put_whole(self.into, m, self.last)
 
+    def exactly(self, token: Token, A: Arithmetic) -> Array | None:
+        """The sums, if they are of whole numbers and nothing is rounded.
 
-@dataclass(frozen=True)
-class Sums:
-    """What o sums are made of: chosen rows, balls x with weights [i, o], and a bias."""
-
-    rows: list[Rows]
-    slot: int | None  # of the balls
-    weight: Array
-    bias: Array
-    integral: bool  # all of these are whole numbers, and the weights of few units that are added besides
-
-    @staticmethod
-    def of(rows: list[Rows], slot: int | None, weight: Array, bias: Array, few: list[Array]) -> Sums:
-        integral = all(r.whole for r in rows) and all(whole(a) for a in (weight, bias, *few))
-        return Sums(rows, slot, weight, bias, integral)
-
-    def balls(self, token: Token) -> Ball:
-        return exact(np.zeros((len(token.unknown), 0))) if self.slot is None else token.balls[self.slot]
-
-    def ball(self, token: Token, few: list[tuple[Array, Ball]], x: Ball, W: Array, A: Arithmetic) -> Ball:
-        """Encloses all sums, with products of ``few`` units (their weights [T, m, o], and balls) besides.
-
-        Theorem: proofs/Answers.v stored_answers_exact.
+        Theorem: proofs/ExactSums.v signed_sums_fit_exact.
         """
-        values = [r.value[token.choices[r.by]] for r in self.rows]
-        if few:
-            W = np.concatenate([np.broadcast_to(W, (len(x.m), *W.shape)), *(v for v, _ in few)], axis=1)
-            x = joined([x, *(value for _, value in few)])
-        if self.fit(x, np.abs(W).max(initial=0.0), A):
-            return added_whole(values, x.m, W, self.bias)
-        sizes = [r.size[token.choices[r.by]] for r in self.rows]
-        return added(list(zip(values, sizes, [r.single for r in self.rows], strict=True)), x, W, self.bias, A)
+        if not (self.layer.whole < np.inf and token.are_whole(self.slot)[self.weights.used].all()):
+            return None
+        return add_exactly([self.weights.times(token.balls[self.slot].m), self.bias], A)
 
-    def ball_at(self, columns: Array, token: Token, x: Ball, A: Arithmetic) -> Ball:
-        """Encloses the sums at some columns [T, m] of each token.
+    @cached_property
+    def weights(self) -> Weights:
+        return Weights.of(self.layer.weight)
 
-        Theorem: proofs/Answers.v stored_answers_exact.
-        """
-        values = [r.value[token.choices[r.by][:, None], columns] for r in self.rows]
-        W, b = self.weight.T[columns].swapaxes(1, 2), self.bias[columns]
-        if self.fit(x, np.abs(self.weight).max(initial=0.0), A):
-            return added_whole(values, x.m, W, b)
-        sizes = [r.size[token.choices[r.by][:, None], columns] for r in self.rows]
-        return added(list(zip(values, sizes, [r.single for r in self.rows], strict=True)), x, W, b, A)
-
-    def fit(self, x: Ball, widest: float, A: Arithmetic) -> bool:
-        """Whether all terms are whole numbers, and no order of summation rounds any of the sums.
-
-        Theorem: proofs/Gates.v fit_sound; proofs/ExactSums.v computed_expression_exact.
-        """
-        if not self.integral or x.r.any() or not whole(x.m):
-            return False
-        most = float(np.abs(x.m).max(axis=0, initial=0.0).sum()) * widest + float(np.abs(self.bias).max())
-        return bool(sums_fit((most + sum(r.most for r in self.rows)) * UP * UP, A))
+    @cached_property
+    def bias(self) -> Signed:
+        return Signed.of(self.layer.bias)
 
 
 @dataclass(frozen=True)
@@ -121,9 +99,30 @@ class Add:
     last: bool
 
     def run(self, token: Token, A: Arithmetic) -> None:
-        few = [(W[np.maximum(token.few[slot][0], 0)], token.few[slot][1]) for slot, W in self.few]
-        y = self.sums.ball(token, few, self.sums.balls(token), self.sums.weight, A)
-        token.put(self.into, y if self.last else relu(y))
+        m = self.exactly(token, A)
+        if m is None:
+            few = [(W[np.maximum(token.few[slot][0], 0)], token.few[slot][1]) for slot, W in self.few]
+            y = self.sums.ball(token, few, self.sums.balls(token), self.sums.weight, A)
+            token.put(self.into, y if self.last else relu(y))
+        else:
+            token.put_whole(self.into, m, self.last)
+
+    def exactly(self, token: Token, A: Arithmetic) -> Array | None:
+        """The sums, if they are of whole numbers and nothing is rounded.
+
+        Theorem: proofs/ExactSums.v signed_sums_fit_exact.
+        """
+        few = []
+        for (slot, _), kinds in zip(self.few, self.kinds, strict=True):
+            products = kinds.times(*token.few[slot]) if slot in token.whole else None
+            if products is None:
+                return None
+            few.append(products)
+        return self.sums.exactly(token, few, A)
+
+    @cached_property
+    def kinds(self) -> list[Kinds]:
+        return [Kinds.of(W) for _, W in self.few]
 
 
 @dataclass(frozen=True)
@@ -138,9 +137,14 @@ class Gate:
         x = self.sums.balls(token)
         columns = self.live(token, x, A)
         at, off = np.maximum(columns, 0), columns < 0
-        y = relu(self.sums.ball_at(at, token, x, A))
-        y = Ball(np.where(off, 0.0, y.m), np.where(off, 0.0, y.r))
-        token.unknown |= ~np.isfinite(y.r).all(axis=1)
+        m = self.sums.exactly_at(at, token, A)
+        if m is None:
+            y = relu(self.sums.ball_at(at, token, x, A))
+            y = Ball(np.where(off, 0.0, y.m), np.where(off, 0.0, y.r))
+            token.unknown |= ~np.isfinite(y.r).all(axis=1)
+        else:
+            y = exact(np.where(off, 0.0, np.maximum(m, 0.0)))
+            token.whole[self.into] = np.ones(y.m.shape[1], bool)
         token.few[self.into] = columns, y
 
     def live(self, token: Token, x: Ball, A: Arithmetic) -> Array:
@@ -152,7 +156,8 @@ class Gate:
         keys = np.zeros(len(token.unknown), np.intp)
         for by, (pivot, *_) in zip(self.by, pivots, strict=True):
             keys = keys * len(pivot.value) + token.choices[by]
-        different, which = np.unique(keys, return_inverse=True)
+        ways = prod(len(same[0].value) for same in pivots)
+        different, which = (np.arange(ways), keys) if ways <= FEW_WAYS else np.unique(keys, return_inverse=True)
         top, size = self.largest(token, x)
         rest = different
         for same in reversed(pivots):
@@ -168,9 +173,9 @@ class Gate:
         on = ~((top + slack <= 0) & (4 * size < A.big))  # also where these are NaN
         many = on.sum(axis=1) > MOST_LIVE
         on[many] = False
-        token.unknown |= many[which.reshape(-1)]
+        token.unknown |= many[which]
         order = np.argsort(~on, axis=1, kind="stable")[:, : int(on.sum(axis=1).max(initial=1))]
-        return np.asarray(np.where(np.take_along_axis(on, order, axis=1), order, -1)[which.reshape(-1)])
+        return np.asarray(np.where(np.take_along_axis(on, order, axis=1), order, -1)[which])
 
     def largest(self, token: Token, x: Ball) -> tuple[Array, Array]:
         """Bounds [o] of the sums without the rows of ``by``, and of what the sizes of their terms add up to.
@@ -198,6 +203,8 @@ class Pick:
 
     def run(self, token: Token, A: Arithmetic) -> None:  # noqa: ARG002
         token.balls[self.into] = token.balls[self.slot][:, self.columns]
+        if self.slot in token.whole:
+            token.whole[self.into] = token.whole[self.slot][self.columns]
 
 
 @dataclass(frozen=True)
@@ -215,7 +222,10 @@ class Collect:
                 balls.append(looked_up(part.table, token.choices[part.by]))
             else:
                 balls.append(token.balls[part.slot])
-        token.put(self.into, balls[0] if len(balls) == 1 else joined(balls))
+        if all(isinstance(part, Dense) and token.knows_whole(part.slot) for part in self.parts):
+            token.put_whole(self.into, np.concatenate([ball.m for ball in balls], axis=1))
+        else:
+            token.put(self.into, balls[0] if len(balls) == 1 else joined(balls))
 
 
 def looked_up(table: Ball, rows: Array) -> Ball:

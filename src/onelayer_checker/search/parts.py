@@ -8,6 +8,7 @@ names are exactly 0.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -19,12 +20,12 @@ from onelayer_checker.core.balls import (
     Array,
     Ball,
     U,
-    exact,
     gamma,
     guarded,
     is_power,
 )
 from onelayer_checker.core.exactness import normal, sums_fit
+from onelayer_checker.search.wholes import Signed
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,12 @@ class Rows:
     def most(self) -> float:
         return float(self.size.max(initial=0.0))
 
+    @cached_property
+    def signed(self) -> Signed:
+        """Of whole numbers: what the positive terms add up to, and the sizes of the negative ones."""
+        plus, minus = (self.size + self.value) / 2, (self.size - self.value) / 2
+        return Signed(plus, minus if minus.any() else None)
+
 
 @dataclass
 class Token:
@@ -104,6 +111,7 @@ class Token:
     choices: dict[int, Array] = field(default_factory=dict)
     balls: dict[int, Ball] = field(default_factory=dict)
     few: dict[int, tuple[Array, Ball]] = field(default_factory=dict)
+    whole: dict[int, Array] = field(default_factory=dict)  # [U] which balls are whole numbers, not below 0, exactly
     unknown: Array = field(default_factory=lambda: np.zeros(0, bool))  # [T] a choice, or a ball, is not certain
 
     def choose(self, by: int, cell: Array) -> None:
@@ -114,6 +122,31 @@ class Token:
         if not ball.r.max(initial=0.0) < np.inf:
             self.unknown |= ~np.isfinite(ball.r).all(axis=1)
         self.balls[slot] = ball
+
+    def put_whole(self, slot: int, m: Array, last: bool = False) -> None:
+        """Whole numbers, known exactly; before ReLU, which the last layer does not have."""
+        m = m if last else np.maximum(m, 0.0)
+        self.balls[slot] = Ball(m, np.broadcast_to(0.0, m.shape))
+        if not last:
+            self.whole[slot] = np.ones(m.shape[1], bool)
+
+    def knows_whole(self, slot: int) -> bool:
+        """Whether all units of a slot are known to be whole numbers, none below 0, without looking at them."""
+        return slot in self.whole and bool(self.whole[slot].all())
+
+    def are_whole(self, slot: int) -> Array:
+        """Which units [U] are whole numbers, none below 0, known exactly, for all tokens."""
+        if slot not in self.whole:
+            ball = self.balls[slot]
+            some = _are_whole(ball[:1]).nonzero()[0]  # most that are not show at the first token
+            found = np.zeros(ball.m.shape[1], bool)
+            found[some] = _are_whole(ball[:, some])
+            self.whole[slot] = found
+        return self.whole[slot]
+
+
+def _are_whole(ball: Ball) -> Array:
+    return np.asarray(((ball.r == 0) & (ball.m == np.rint(ball.m)) & (ball.m >= 0)).all(axis=0))
 
 
 def whole(a: Array) -> bool:
@@ -173,14 +206,3 @@ def _is_exact(
         count = count + (size != 0) * (1 if single else 2)
         one = one & ((size == 0) | normal(value, A))
     return np.asarray(every | (one & (count <= 1)))
-
-
-def added_whole(rows: list[Array], x: Array, W: Array, b: Array) -> Ball:
-    """The same where everything is known to be whole numbers that no order of summation rounds.
-
-    Theorem: proofs/Lookups.v lookup_exact.
-    """
-    m = _products(x, W) + b
-    for value in rows:
-        m += value
-    return exact(m)

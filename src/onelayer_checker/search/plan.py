@@ -42,11 +42,12 @@ class Plan:
         total = 1000.0
         for operation in self.operations:
             if isinstance(operation, Evaluate):
-                total += Stack((operation.layer,)).effort(A)
+                few = 0.2 if operation.layer.whole < np.inf else 1.0  # whole numbers, most often
+                total += few * Stack((operation.layer,)).effort(A)
             elif isinstance(operation, Add | Gate):
                 sums = operation.sums
                 total += 10.0 * len(sums.bias) * (1 + len(sums.weight) + len(sums.rows))
-            total += 200.0
+            total += 60.0
         return total
 
     def run(self, x: Ball, A: Arithmetic) -> tuple[Ball, Array]:

@@ -7,6 +7,7 @@ of the specification; if w t + b >= 1, it is exactly 0. `stack.py` says why.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -70,6 +71,20 @@ class Steps:
             on = np.searchsorted(self.on, low, side="right")
             up_to = np.searchsorted(self.off, high, side="left")
         return np.where(certain & (on == up_to), on, -1)  # those beyond `up_to` are off: high <= off
+
+    @cached_property
+    def crisp(self) -> bool:
+        """Whether every step comes on at a whole number and is off at the one before."""
+        return bool((self.on == np.rint(self.on)).all() and (self.off == self.on - 1).all())
+
+    def count(self, t: Array, A: Arithmetic) -> Array | None:
+        """How many steps are on, and all others off, at whole numbers t, none below 0; None if not certain.
+
+        Theorem: proofs/Steps.v steps_decide; proofs/Search.v steps_counted; proofs/Thresholds.v smallest_suffices.
+        """
+        if not (self.crisp and self.smallest >= 8 * A.tiny and within_range(t, t, self.largest, 1, A).all()):
+            return None
+        return np.searchsorted(self.on, self.sign * t, side="right")
 
 
 @dataclass(frozen=True)
