@@ -29,9 +29,10 @@ NUMBERS = {
     "equals": set(),
     "within": {"bound", "x", "y", "eta", "a", "b", "late"},
     "minimises": {"examples", "half", "weight", "noise", "value", "gap"},
+    "selects": {"delta", "reach"},
 }
 TARGETS = {"sup_error": ASSUMED, "lp_error": ASSUMED, "sup_error_everywhere": ASSUMED, "formula_error": FORMULA}
-TARGETS |= dict.fromkeys(("equals", "within", "minimises"), descent())
+TARGETS |= dict.fromkeys(("equals", "within", "minimises", "selects"), descent())
 ABOUT_FUNCTIONS = set(TARGETS)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attacks.forged_formulas import HEAD, X, about, made, one
+from attacks.forged_formulas import HEAD, X, about, make_bundle, one
 from onelayer_checker import check
 from onelayer_checker.core.balls import EXP_U, FLOAT32, FLOAT64, NORMAL, REAL, Ball, U
 from onelayer_checker.functions import pooled
@@ -24,7 +24,7 @@ def error(lines: list[Any], stages: list[list[int]], arith: str = "real", **more
     target = {name: more.pop(name) for name in ("tokens", "box", "outputs", "meant", "planned") if name in more}
     layers = more.pop("layers", CHORD)
     claim = about(arith, 1e30, lines, stages, **target)
-    report = check(made("float64" if arith == "real" else arith, layers, claim, **more).files())
+    report = check(make_bundle("float64" if arith == "real" else arith, layers, claim, **more).files())
     assert report.claims, report
     return report.claims[0].verdict.value
 
@@ -114,7 +114,7 @@ def test_a_formula_must_fit_the_network() -> None:
         claim = about(
             "real", 1e30, more.pop("lines", MEAN), more.pop("stages", [[3], [3]]), **more.pop("target", {})
         )
-        report = check(made("float64", CHORD, claim, **HEAD).files())
+        report = check(make_bundle("float64", CHORD, claim, **HEAD).files())
         return f"{report.result} {report.why}{report.claims[0].verdict.why if report.claims else ''}"
 
     assert outcome().startswith("VERIFIED")

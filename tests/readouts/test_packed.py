@@ -162,4 +162,4 @@ def test_a_lane_needs_a_coordinate_of_its_own(rng) -> None:
 def test_a_layout_of_one_lane_needs_no_lane() -> None:
     layout = Layout(16, 4, 1)
     assert layout.lanes == 1
-    assert len(digit_layers(layout, 2, (np.zeros(0), np.zeros(0)), np.dtype("float32"))) == 28
+    assert len(digit_layers(layout, 2, (np.zeros(0), np.zeros(0)), np.dtype("float32"))) == 29
