@@ -101,7 +101,7 @@ def _false_hits() -> list[Figure]:
         measured = ", ".join(f"{max(pair):.2g}" for pair in zip(shares[::2], shares[1::2], strict=True))
         found.append(
             (
-                f"with a default, {route}, N = {sizes}: bound on false hits; share of 10^6 strangers",
+                f"with a default, {route}, N = {sizes}: bound on false hits; share of 10^6 unknown inputs",
                 f"{bounds}; {measured}",
             )
         )

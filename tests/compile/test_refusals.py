@@ -30,7 +30,7 @@ CASES = {
         [[1, 2], [3, 4], [1, 5]],
         {},
         "[equivariance] needs equal contexts to have equal answers; 1 context has more than one answer, the first: "
-        "sequence 0, token 1 and sequence 2, token 1 are the same in the same company, with answers 2 and 5. "
+        "sequence 0, token 1 and sequence 2, token 1 are the same token in the same context, with answers 2 and 5. "
         'Correct or drop one of the two, or choose which answers to keep: on_conflict="vote" (also "first" or '
         '"drop").',
     ),
@@ -39,9 +39,9 @@ CASES = {
         [[1, 2], [3, 1]],
         {},
         "[equivariance] needs equal contexts to have equal answers; 1 context has more than one answer, the first: "
-        "sequence 0, token 1 and sequence 1, token 0 are the same in the same company, only in another order, with "
-        "answers 2 and 3. Pass positions=True if the order matters (no conflict is left then), give them equal "
-        "answers, or choose",
+        "sequence 0, token 1 and sequence 1, token 0 are the same token in the same context, only in another "
+        "order, with answers 2 and 3. Pass positions=True if the order matters (no conflict is left then), give "
+        "them equal answers, or choose",
     ),
     "a repeated token with two answers": (
         [[u, v, u]],
@@ -56,7 +56,7 @@ CASES = {
         [1, 2],
         {},
         "[equivariance] needs equal contexts to have equal answers; 1 context has more than one answer, the first: "
-        "sequence 0 and sequence 1 are the same in the same company, only in another order, with answers 1 and 2.",
+        "sequence 0 and sequence 1 hold the same tokens, only in another order, with answers 1 and 2.",
     ),
     "proportional multisets": (
         [[u, v], [u, u, v, v]],

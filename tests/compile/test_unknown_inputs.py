@@ -17,7 +17,7 @@ RANK_ONE = {"mapping": "temperature", "rank": 1}
 LATTICE = {"mapping": "lattice"}
 
 
-def strangers(X, rng, count):
+def draw_unknown(X, rng, count):
     """Stored tokens in new company, and tokens like them."""
     N, n, d = X.shape
     known = {tuple(sorted(map(bytes, row))) for row in X}
@@ -47,7 +47,7 @@ def test_the_bound_holds(N, n, d, options, dtype) -> None:
     assert recall(model, X, Y).perfect
     assert model.ledger["margin"] > 1
     limit, measured = model.ledger["false_hits"], model.ledger["false_hits_measured"]
-    for unknown in strangers(X, rng, 10_000):
+    for unknown in draw_unknown(X, rng, 10_000):
         if not len(unknown):  # a single token has no company
             assert n == 1
             continue

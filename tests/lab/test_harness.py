@@ -195,7 +195,7 @@ def test_an_interrupted_run_has_a_page_too(tmp_path) -> None:
 
 
 def test_what_cannot_be_is_said(tmp_path) -> None:
-    with pytest.raises(OptionError, match=r"\[lab\].*'nothing' is none.*softmax-and-boltzmann"):
+    with pytest.raises(OptionError, match=r"\[lab\].*'nothing' is not one of them.*softmax-and-boltzmann"):
         lab.run("nothing", results=tmp_path)
     with pytest.raises(FileError, match="results of preset full"):
         report.sections(tmp_path, "full")

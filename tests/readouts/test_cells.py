@@ -76,10 +76,10 @@ def test_tables_answer_exactly_within_the_radius(seed, M, c, kind, closed) -> No
     if closed:
         far = lattice_keys(rng, 200, c, 40 if c > 1 else 4000)
         known = {tuple(k) for k in keys.tolist()}
-        strangers = np.array([k for k in far.tolist() if tuple(k) not in known])
-        if len(strangers) and c == 1:
+        unknown = np.array([k for k in far.tolist() if tuple(k) not in known])
+        if len(unknown) and c == 1:
             np.testing.assert_array_equal(
-                answers(made.layers, strangers, F32), np.full((len(strangers), len(default)), 2.5)
+                answers(made.layers, unknown, F32), np.full((len(unknown), len(default)), 2.5)
             )
 
 
@@ -222,8 +222,8 @@ def test_the_search_gives_what_the_layers_give_everywhere(rng, kind) -> None:
     near = keys[:500] + rng.uniform(-0.7, 0.7, (500, c))  # on plateaus and on ramps
     anywhere = rng.uniform(-10, 4010, (500, c))
     np.testing.assert_array_equal(search(keys.astype(dtype)), apply_stack(layers, keys.astype(dtype)))
-    strangers = lattice_keys(rng, 500, c, 4000).astype(dtype)  # whole numbers lie on no ramp
-    np.testing.assert_array_equal(search(strangers), apply_stack(layers, strangers))
+    unknown = lattice_keys(rng, 500, c, 4000).astype(dtype)  # whole numbers lie on no ramp
+    np.testing.assert_array_equal(search(unknown), apply_stack(layers, unknown))
     for t in (near.astype(dtype), anywhere.astype(dtype)):  # on a ramp, sums depend on their order
         np.testing.assert_allclose(search(t), apply_stack(layers, t), rtol=1e-5, atol=1e-5)
 

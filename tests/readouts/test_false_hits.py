@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import beta
 
 from onelayer.network.blocks import apply_stack
-from onelayer.problems import unknown_inputs as strangers
+from onelayer.problems import unknown_inputs
 from onelayer.problems.sequences import read_sequences
 from onelayer.readouts import table
 from onelayer.readouts.false_hits import bound, upper_limit
@@ -31,7 +31,7 @@ def test_the_upper_limit_is_that_of_clopper_and_pearson(m, data) -> None:
 
 
 def test_a_flat_density_is_bounded_from_above_and_not_by_much(rng) -> None:
-    share = 1e-3  # of strangers within reach
+    share = 1e-3  # of unknown inputs within reach
     found = [bound(rng.random(4096) / share, 1.0) for _ in range(200)]
     assert np.mean(np.array(found) < share) < 0.05
     assert np.median(found) < 5 * share
@@ -95,12 +95,12 @@ def test_strangers_are_like_the_stored_and_never_stored(rng, ordered, ragged, re
         return tuple(map(str, row if ordered else sorted(row)))
 
     known = {key(stored, i) for i in range(60)}
-    drawn = strangers.draw(stored, 500, ordered, F32, rng)
-    assert set(drawn) == ({strangers.TOGETHER, strangers.NEW} if real else {strangers.TOGETHER})
+    drawn = unknown_inputs.draw(stored, 500, ordered, F32, rng)
+    assert set(drawn) == ({unknown_inputs.TOGETHER, unknown_inputs.NEW} if real else {unknown_inputs.TOGETHER})
     for found in drawn.values():
         assert (found.lengths is not None) == ragged
         assert not known & {key(found, i) for i in range(found.N)}
-    together = drawn[strangers.TOGETHER]
+    together = drawn[unknown_inputs.TOGETHER]
     assert together.N < 500  # so that some were stored, and left out
     assert set(np.unique(together.tokens)) <= set(np.unique(stored.tokens))
 
@@ -108,7 +108,7 @@ def test_strangers_are_like_the_stored_and_never_stored(rng, ordered, ragged, re
 def test_new_tokens_fall_into_every_gap_and_beyond_both_ends(rng) -> None:
     values = np.sort(rng.standard_normal(20))
     stored = read_sequences(rng.permutation(values).reshape(10, 2, 1))
-    new = strangers.draw(stored, 4000, False, np.dtype("float64"), rng)[strangers.NEW].tokens
+    new = unknown_inputs.draw(stored, 4000, False, np.dtype("float64"), rng)[unknown_inputs.NEW].tokens
     counts = np.bincount(np.searchsorted(values, new.ravel()), minlength=21)
     assert counts.min() > 0.7 * 8000 / 21
     assert counts.max() < 1.3 * 8000 / 21
@@ -116,4 +116,4 @@ def test_new_tokens_fall_into_every_gap_and_beyond_both_ends(rng) -> None:
 
 def test_where_everything_is_stored_there_are_no_strangers(rng) -> None:
     stored = read_sequences(np.array([[0, 0], [0, 1], [1, 1]]))
-    assert strangers.draw(stored, 100, False, F32, rng) == {}
+    assert unknown_inputs.draw(stored, 100, False, F32, rng) == {}

@@ -109,7 +109,7 @@ def certify_data(
     if budget is not None:
         tensors = {name: a for name, a in tensors.items() if name not in ("strangers", "default")}
     if "strangers" in tensors:
-        few = tensors["strangers"].size * model.n_parameters <= DENSE  # then whoever does not search may see it too
+        few = tensors["strangers"].size * model.n_parameters <= DENSE  # then a dense check can afford it too
         asked = (
             judge_claims(model.transformer, tensors, names, [stored[0][0].to_json()], claims=[], dense=True)
             if few
@@ -188,7 +188,7 @@ def _closest(model: Model, tensors: dict[str, Array]) -> Array:
 
 
 def _provable(tensors: dict[str, Array], report: Report, claim: Claim) -> dict[str, Array]:
-    """Without the strangers that the checker cannot see rejected, say on a ramp between two cells."""
+    """Without the unknown inputs that the checker cannot see rejected, say on a ramp between two cells."""
     parts, kept = [np.arange(len(tensors["strangers"]))], []
     while parts:
         part = parts.pop()
@@ -199,5 +199,5 @@ def _provable(tensors: dict[str, Array], report: Report, claim: Claim) -> dict[s
     rest = {name: a for name, a in tensors.items() if name not in ("strangers", "default")}
     if not kept:
         return rest
-    strangers = tensors["strangers"][np.sort(np.concatenate(kept))]
-    return rest | {"strangers": np.ascontiguousarray(strangers), "default": tensors["default"]}
+    unknown = tensors["strangers"][np.sort(np.concatenate(kept))]
+    return rest | {"strangers": np.ascontiguousarray(unknown), "default": tensors["default"]}

@@ -23,12 +23,12 @@ STRANGERS = 256
 
 
 def of_answers(model: Model, sequences: Sequences, answers: Answers) -> dict[str, Array]:
-    """The data as the model sees it: tokens in its dtype (or ids), answers as rows of numbers; and strangers."""
+    """The data as the model sees it: tokens in its dtype (or ids), answers as rows of numbers, unknown inputs."""
     tokens = sequences.tokens.astype(model.transformer.dtype, copy=False) if sequences.is_real else sequences.tokens
     rows = in_classes_of(model.form, answers)
     if answers.form.classes is not None and (rows < 0).any():
         unknown = answers.form.classes[int(answers.rows[int(np.argmax(rows[:, 0] < 0)), 0])]
-        needs, found = "answers that the model knows", f"{unknown!r} is none of its classes"
+        needs, found = "answers that the model knows", f"{unknown!r} is not one of its classes"
         raise DataError("memorize", needs, found, "Certify its own data.")
     data = {"tokens": np.ascontiguousarray(tokens), "answers": np.ascontiguousarray(rows)}
     if sequences.lengths is not None:

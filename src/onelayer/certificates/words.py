@@ -66,7 +66,7 @@ def sentence(claim: Claim) -> str:
     if claim.type == "memorizes":
         return f"{where}, the answer at every stored {each} is {exactly}"
     if claim.type == "rejects":
-        return f"{where}, every sequence listed as a stranger gets the default"
+        return f"{where}, every listed unknown sequence gets the default"
     if claim.type == "robust":
         return f"{where}, that holds too if every component of every token is moved by up to {n['radius']:.3g}"
     return (
@@ -88,7 +88,7 @@ def in_one_sentence(claims: Sequence[Claim], names: Names | None, sequences: int
         )
     eps = max(claim.numbers["eps"] for claim in stored)
     if names is None:
-        under, answer = "under names that nobody certified (version 1)", "number"
+        under, answer = "under names that were not certified (version 1)", "number"
     else:
         under, answer = f"under {_say_names(names)}", "number" if names["answers"] is None else "class"
     each = {"token": "", "sequence": ", at all of their tokens", "last": ", at their last tokens"}[stored[0].scope]
@@ -162,7 +162,7 @@ def _target(claim: Claim) -> str:
             whole = f"written as {len(target.lines)} lines in the certificate"
         return f"the function {whole} of a token x and all tokens y"
     if not hasattr(target, "lines"):
-        return "a function of which only the stored values are known, and what is assumed of it"
+        return "a function known only by its stored values, and what is assumed about it"
     written = [formula(target.lines, target.d, k, SHORT) for k in target.outputs]
     names = []
     for i in range(len(written)):

@@ -139,7 +139,7 @@ def theorem(data: Data, seed: Seed = 0, as_json: AsJson = False) -> None:
 
 @app.command()
 def demo(as_json: AsJson = False) -> None:
-    """Compile a small table in which the same word answers differently in different company, and verify it."""
+    """Compile a small table where the same word has different answers in different contexts, and verify it."""
     table = read_table(example("company"))
     model = memorize_data(table.X, table.Y, lengths=table.lengths, certify=True)
     measured = recall_answers(model, table.X, table.Y, table.lengths)

@@ -37,7 +37,7 @@ def approximate(
         str, typer.Argument(help='A name (`onelayer targets`) or a formula, "x - mean(y)".', show_default=False)
     ],
     n: Annotated[int, typer.Option("--n", min=1, help="Tokens of a sequence.", show_default=False)],
-    tolerance: Annotated[float, typer.Option(help="How far the model may be from it.", show_default=False)],
+    tolerance: Annotated[float, typer.Option(help="How far the model may be from the target.", show_default=False)],
     d: Annotated[int, typer.Option("--d", min=1, help="Components of a token.")] = 1,
     low: Annotated[float, typer.Option(help="Every component is at least this.")] = 0.0,
     high: Annotated[float, typer.Option(help="Every component is at most this.")] = 1.0,
@@ -48,19 +48,21 @@ def approximate(
         bool, typer.Option("--relative", help="The tolerance is a share of the range of the target's values.")
     ] = False,
     allow_unproved: Annotated[
-        bool, typer.Option("--allow-unproved", help="Keep a model of which nothing is proved; exit code 1.")
+        bool, typer.Option("--allow-unproved", help="Keep a model that could not be proved; exit code 1.")
     ] = False,
     out_dir: Annotated[
         Path | None, typer.Option("--out", help="Folder for the model and its certificate.", show_default=False)
     ] = None,
     plot: Annotated[
         Path | None,
-        typer.Option(help="Also draw target, model and error into this .png or .svg.", show_default=False),
+        typer.Option(
+            help="Also draw the target, the model and the error into this .png or .svg file.", show_default=False
+        ),
     ] = None,
     samples: Annotated[
-        int | None, typer.Option(min=1, help="Inputs to try to break the bound with; some thousands by default.")
+        int | None, typer.Option(min=1, help="How many inputs try to break the bound; a few thousand by default.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Same target and seed, same weights.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="The same target and seed give the same weights.")] = 0,
     dtype: Annotated[
         Literal["float32", "float64"], typer.Option(help="Arithmetic in which the model runs.")
     ] = "float32",
@@ -117,9 +119,7 @@ def where_it_is(model: Model, out_dir: Path | None) -> None:
     elif model.certificate is None:
         say(f"\nWritten to {out_dir}, without a certificate: nothing was proved.")
     else:
-        say(
-            f"\nWritten to {out_dir}. {len(model.certificate.claims)} claims certified; have them decided anew with"
-        )
+        say(f"\nWritten to {out_dir}. {len(model.certificate.claims)} claims certified. Re-check them with")
         say(f"  onelayer verify {out_dir}\n  python -m onelayer_checker {out_dir}")
 
 

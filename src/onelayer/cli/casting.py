@@ -18,10 +18,10 @@ from onelayer.problems.tables import read_table
 def cast(
     model: Model,
     data: Data,
-    dtype: Annotated[Half, typer.Option(help="Arithmetic in which the model would run.", show_default=False)],
+    dtype: Annotated[Half, typer.Option(help="The arithmetic that the model would run in.", show_default=False)],
     ask_all: Annotated[
         bool,
-        typer.Option("--all", help="Ask for every answer, however long it takes; else a sample if it is long."),
+        typer.Option("--all", help="Check every answer, however long it takes; by default long lists are sampled."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:

@@ -29,7 +29,7 @@ def verify(
     model: Model,
     data: Annotated[
         Path | None,
-        typer.Option(help="Your own data or text: demand that it is what was proved.", show_default=False),
+        typer.Option(help="Your own data or text: check that it is what was proved.", show_default=False),
     ] = None,
     require: Annotated[
         list[str] | None,
@@ -38,13 +38,15 @@ def verify(
     onnx_file: Annotated[Path | None, typer.Option("--onnx", help="Also compare this export, bit for bit.")] = None,
     torch_file: Annotated[Path | None, typer.Option("--torch", help="Also compare this saved state dict.")] = None,
     runtimes: Annotated[
-        str, typer.Option("--replay", help="Also run: numpy,torch,onnx (refutes, never proves).")
+        str,
+        typer.Option("--replay", help="Also run the model in: numpy,torch,onnx (this can refute, never prove)."),
     ] = "",
     engine: Annotated[
-        Literal["numpy", "arb", "both"], typer.Option(help="Who judges real arithmetic; both must agree.")
+        Literal["numpy", "arb", "both"],
+        typer.Option(help="Which engine judges real arithmetic; with both, the two must agree."),
     ] = "numpy",
     budget: Annotated[float | None, typer.Option(help="Operations that the checker may spend.")] = None,
-    memory: Annotated[float | None, typer.Option(help="Bytes of memory that it may use.")] = None,
+    memory: Annotated[float | None, typer.Option(help="Bytes of memory that the checker may use.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Have the independent checker decide a bundle's certificate. Exit code 0 only for VERIFIED."""
@@ -92,7 +94,7 @@ def show_verdict(model: Path, verdict: Report, lines: list[str], exports: dict[s
     for line in [*lines, *(f"note: {note}" for note in verdict.notes), *([verdict.why] if verdict.why else [])]:
         say(line)
     if (model / DESCRIPTION).exists() and not (model / CERTIFICATE).exists():
-        say("The model was saved without a certificate: nothing was proved of it.")
+        say("The model was saved without a certificate: nothing was proved about it.")
     say(verdict.result)
 
 

@@ -46,7 +46,9 @@ Data = Annotated[
 ]
 Model = Annotated[Path, typer.Argument(help="A folder that `onelayer` wrote with --out.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of a table.")]
-Rank = Annotated[int | None, typer.Option(help="Head size; by default the smallest that separates safely.")]
+Rank = Annotated[
+    int | None, typer.Option(help="Head size; by default the smallest that separates the contexts safely.")
+]
 Dtype = Annotated[
     Literal["auto", "float32", "float64"],
     typer.Option(help="Arithmetic in which the model runs; auto: float32 where it holds the data exactly."),
@@ -56,7 +58,7 @@ if TYPE_CHECKING:
     from onelayer.search.problem import Readout as ReadoutName
 else:  # what is registered, so that help lists it
     MappingName, ReadoutName = Literal[tuple(mapping_names())], Literal[tuple(readout_names())]
-MappingOption = Annotated[MappingName, typer.Option(help="How contexts are told apart.")]
+MappingOption = Annotated[MappingName, typer.Option(help="How attention separates contexts.")]
 ReadoutOption = Annotated[ReadoutName, typer.Option(help="How answers are read off.")]
 Default = Annotated[
     str | None,
@@ -64,7 +66,7 @@ Default = Annotated[
 ]
 FalseHits = Annotated[
     float | None,
-    typer.Option(help="With --default: which share of unknown inputs may get another answer (1e-4)."),
+    typer.Option(help="With --default: the share of unknown inputs that may get another answer (1e-4)."),
 ]
 Positions = Annotated[
     bool | None,
@@ -72,10 +74,12 @@ Positions = Annotated[
 ]
 OnConflictOption = Annotated[
     OnConflict,
-    typer.Option("--on-conflict", help="Which of several answers to one context is kept; drop: no such sequence."),
+    typer.Option(
+        "--on-conflict", help="Which answer to keep if a context has several; drop: leave such sequences out."
+    ),
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Same data and seed, same weights.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
+Seed = Annotated[int, typer.Option(min=0, help="The same data and seed give the same weights.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file or folder.")]
 
 
 def options_for(

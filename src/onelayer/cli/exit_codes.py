@@ -40,7 +40,7 @@ MEANINGS = {
     ExitCode.BUG: "a bug in onelayer",
     ExitCode.MEMORY: "out of memory",
     ExitCode.INTERRUPTED: "interrupted",
-    ExitCode.BROKEN_PIPE: "whoever read the output went away",
+    ExitCode.BROKEN_PIPE: "the reader of the output closed the pipe",
 }
 
 #: For the end of `onelayer --help`: a paragraph per line.

@@ -25,7 +25,7 @@ def inspect(
     model: Folder,
     picture: Annotated[
         Path | None,
-        typer.Option(help="Also draw the gaps and the readout into this .png or .svg.", show_default=False),
+        typer.Option(help="Also draw the gaps and the readout into this .png or .svg file.", show_default=False),
     ] = None,
     units: Annotated[
         str | None,

@@ -18,7 +18,7 @@ from onelayer.lab.harness import run as run_experiment
 
 app = typer.Typer(name="lab", help="Questions of the papers as experiments to run again.", no_args_is_help=True)
 
-Full = Annotated[bool, typer.Option("--full/--quick", help="All settings, for hours; or few of them, for minutes.")]
+Full = Annotated[bool, typer.Option("--full/--quick", help="All settings (hours), or a few of them (minutes).")]
 Results = Annotated[Path, typer.Option(help="Where rows are kept.")]
 
 
@@ -51,7 +51,7 @@ def run(
     results: Results = Path("lab-results"),
     jobs: Annotated[int, typer.Option(help="Processes; -1 for one per core.")] = -1,
     cluster: Annotated[str | None, typer.Option(help="Address of a Dask scheduler, tcp://host:8786.")] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Put old rows aside and begin anew.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Set old rows aside and start over.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Run experiments; what was computed before is kept, an interrupted run goes on where it stopped."""

@@ -24,9 +24,12 @@ Array = NDArray[Any]
 Name = Annotated[str, typer.Argument(help="A learner (`onelayer learners` lists them).", show_default=False)]
 Steps = Annotated[int | None, typer.Option(min=1, help="Loops of the block.", show_default=False)]
 Tolerance = Annotated[
-    float | None, typer.Option(help="How near to its limit, for all examples of the box.", show_default=False)
+    float | None,
+    typer.Option(
+        help="How near the answers must be to the limit, for all examples of the box.", show_default=False
+    ),
 ]
-Penalty = Annotated[float | None, typer.Option(help="Of the mean loss, where the learner has one.")]
+Penalty = Annotated[float | None, typer.Option(help="The penalty beside the mean loss, if the learner has one.")]
 Low = Annotated[float, typer.Option(help="Every component of an example is at least this.")]
 High = Annotated[float, typer.Option(help="Every component of an example is at most this.")]
 More = Annotated[
@@ -180,7 +183,7 @@ def numbers(path: Path) -> Array:
     for i, row in enumerate(rows):
         if len(row) != len(rows[0]) or not _all_numbers(row):
             found = f"row {i + 1} is {','.join(row)!r:.60}"
-            raise DataError("data", f"{len(rows[0])} numbers in every row of {path}", found, "Mend that row.")
+            raise DataError("data", f"{len(rows[0])} numbers in every row of {path}", found, "Correct that row.")
     return np.array([[float(cell) for cell in row] for row in rows])
 
 

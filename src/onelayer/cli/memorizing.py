@@ -64,7 +64,7 @@ def memorize(
     ] = None,
     tolerance: Annotated[
         float | None,
-        typer.Option(help="How far real answers may be off, to be certified; by default by rounding only."),
+        typer.Option(help="How far certified real answers may be off; by default by rounding only."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -73,8 +73,8 @@ def check_picture(path: Path) -> None:
 
 
 def demo(console: Console, data: DataTable, model: Model) -> None:
-    """Each ambiguous word on a number line: a digit per company, which names the answer."""
-    console.print(f"[bold]{data.source}[/bold], the same word answering differently in different company,")
+    """Each ambiguous word on a number line: a digit per context, which names the answer."""
+    console.print(f"[bold]{data.source}[/bold], where the same word has different answers in different contexts,")
     console.print(
         f"compiled into one attention head of rank {model.ledger['rank']} and a readout of "
         f"{model.ledger['plateaus']} plateaus: {model.n_parameters:,} parameters, no training.\n"
@@ -88,14 +88,14 @@ def demo(console: Console, data: DataTable, model: Model) -> None:
             seen[word].append((at, t, answer, company))
     ambiguous = {word: rows for word, rows in seen.items() if len({row[2] for row in rows}) > 1}
     table = Table(title="What attention writes beside a word", title_justify="left", show_edge=False)
-    for name in ("word", "in the company of", "context", "t = context + the word's code", "answer read off at t"):
+    for name in ("word", "with", "context", "t = context + the word's code", "answer read off at t"):
         table.add_column(name)
     for word, rows in list(ambiguous.items())[:3]:
         for at, t, answer, company in rows:
             table.add_row(*map(Text, (word, company, f"{at:+.4f}", f"{t:.4f}", answer)))
     console.print(table)
     low, high = float(contexts.min()), float(contexts.max())
-    console.print("\nAll contexts on a line: a digit is the word in one company and names the answer read off.")
+    console.print("\nAll contexts on a line: each digit is the word in one context and names its answer.")
     console.print(f"{'':>8} {f'{low:+.2f}':<{STRIP - 5}}{high:+.2f}", highlight=False)
     for word, rows in ambiguous.items():
         strip = ["·"] * STRIP

@@ -23,9 +23,10 @@ def race(
     data: Data,
     seconds: Annotated[float, typer.Option(min=0.1, help="Time limit of the training.")] = 10.0,
     width: Annotated[
-        int | None, typer.Option(min=1, help="Of the twin; by default as many parameters, at least 32.")
+        int | None,
+        typer.Option(min=1, help="Width of the twin; by default it has as many parameters, and width 32 at least."),
     ] = None,
-    scaled: Annotated[bool, typer.Option(help="Logits of the twin over sqrt(s), as usual.")] = True,
+    scaled: Annotated[bool, typer.Option(help="Divide the logits of the twin by sqrt(s), as usual.")] = True,
     positions: Positions = False,
     seed: Seed = 0,
     as_json: AsJson = False,

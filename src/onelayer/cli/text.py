@@ -32,10 +32,11 @@ def memorize_text(
     ] = None,
     context: Annotated[int, typer.Option(help="Tokens in a window.")] = CONTEXT,
     tokenizer: Annotated[
-        Literal["bytes", "bpe"], typer.Option(help="A token is a byte, or byte pairs learned from the text.")
+        Literal["bytes", "bpe"],
+        typer.Option(help="bytes: a token is a byte; bpe: byte pairs are learned from the text."),
     ] = "bytes",
     vocabulary_size: Annotated[
-        int | None, typer.Option(help="Tokens of --tokenizer bpe at most.", show_default=False)
+        int | None, typer.Option(help="With --tokenizer bpe: the largest number of tokens.", show_default=False)
     ] = None,
     seed: Seed = 0,
     overwrite: Overwrite = False,
@@ -73,7 +74,7 @@ def memorize_text(
         pictures.summary(out, model)
         say(f"{measured} (measured). Written to {out_dir}")
         if claims:
-            say(f"{len(claims)} claims certified: `onelayer verify {out_dir}` has them decided anew.")
+            say(f"{len(claims)} claims certified. Re-check them with `onelayer verify {out_dir}`.")
         elif certificate is None:
             say(f"Not certified: {model.ledger.meaning('certified')}")
     if not measured.perfect:
@@ -88,7 +89,9 @@ def recite(
     prompt: Annotated[str | None, typer.Option(help="What to go on from.", show_default=False)] = None,
     prompt_file: Annotated[Path | None, typer.Option(help="The same, in a file.", show_default=False)] = None,
     length: Annotated[int, typer.Option(min=0, help="Tokens to recite.")] = 500,
-    sample: Annotated[bool, typer.Option("--sample", help="Draw each token; else the likeliest is taken.")] = False,
+    sample: Annotated[
+        bool, typer.Option("--sample", help="Draw each token at random instead of taking the likeliest.")
+    ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same draws.")] = 0,
     as_json: AsJson = False,
 ) -> None:

@@ -78,7 +78,7 @@ def _compile_formula(request: Request, levels: int) -> Compiled:
     target: Any = request.target
     if target.pooled is None:
         needs = "a formula of x and of averages over y"
-        found = f"{target.name!r} is none: it is a Python function, or names tokens by their place"
+        found = f"{target.name!r} is a Python function, or names tokens by their place"
         raise HypothesisError("formula", needs, found, "Use another construction.")
     tolerance = request.tolerance * SHARE * LESS ** (levels - 1)
     return Compiler(target.pooled, list(request.sides), target.n, tolerance).write(request.dtype)

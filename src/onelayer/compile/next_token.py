@@ -104,7 +104,7 @@ def construct(windows: TextWindows, seed: int = 0, on_step: Step = lambda _: Non
                 return _assemble(windows, draw, replace(cells, kind=kind), seed, attempt)
     raise HypothesisError(
         "text",
-        "codes of tokens that tell all windows apart",
+        "token codes that separate all windows",
         f"none of {ATTEMPTS} draws does for {len(windows.first):,} windows of {windows.context} tokens",
         "Use a shorter context, or another seed.",
     )

@@ -12,8 +12,8 @@ from onelayer.ledger import Constant
 from onelayer.model import Model
 from onelayer.network.blocks import apply_stack, evaluate
 from onelayer.network.layers import apply_layer
-from onelayer.problems import unknown_inputs as strangers
 from onelayer.problems.sequences import Sequences
+from onelayer.problems.unknown_inputs import draw
 from onelayer.readouts.false_hits import Fingerprints, Stored, upper_limit
 from onelayer.search.problem import Problem
 from onelayer.search.routes import BestCandidate
@@ -70,7 +70,7 @@ def _ask(problem: Problem, stored: Stored | Fingerprints, model: Model) -> list[
     n, large = problem.sequences.n, problem.sequences.token_count() > LARGE
     count = int(np.clip(min((TOKENS >> large) // n, PAIRS // n**2), LEAST, MOST))
     rng = np.random.default_rng([problem.seed, 7])
-    drawn = strangers.draw(problem.sequences, count, problem.positions, problem.dtype, rng)
+    drawn = draw(problem.sequences, count, problem.positions, problem.dtype, rng)
     default = problem.default.astype(problem.dtype)
     asked = []
     for kind, sequences in drawn.items():

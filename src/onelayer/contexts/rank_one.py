@@ -90,7 +90,7 @@ def constants(
             "rank_one",
             "a direction on which all tokens have different nonzero levels",
             f"the smallest difference of levels is {y.g:.3g}, the smallest level {y.m:.3g}, rounding deducted",
-            "Use projection.search for the direction.",
+            "Find a direction with projection.search.",
         )
     beta, lam, exponent = _recipe(y.g, y.m, y.M, y.D, eps, spare_channel)
     # The exponent is rounded up; 0.404 is 0.4046 rounded down, which covers the other roundings.

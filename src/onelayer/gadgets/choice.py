@@ -32,8 +32,8 @@ class Choice(Gadget):
         weight = np.zeros((K + 1 + u, 1 + u), dtype)
         weight[K:] = np.eye(1 + u)
         weight[:K, 1:] = np.where(self.chosen[:, None] == np.arange(u), 0.0, -self.wall)
-        hots = one_hots([self.runs], [K], self.inputs, [[0], *[[i] for i in self.used]])
-        return (*hots, Linear(weight, np.zeros(1 + u, dtype)))
+        first = one_hots([self.runs], [K], self.inputs, [[0], *[[i] for i in self.used]])
+        return (*first, Linear(weight, np.zeros(1 + u, dtype)))
 
     def names(self) -> tuple[Words, ...]:
         runs = [f"run {i}" for i in range(self.runs.count)]
@@ -45,9 +45,11 @@ class Choice(Gadget):
     def parse(cls, layers: tuple[Layer, ...]) -> Self | None:
         if not isinstance(layers[2], Linear):
             return None
-        units, hots, gate = layers
+        units, hot_layer, gate = layers
         K = len(gate.weight) - gate.width
-        found = read_one_hots(units, hots, [K]) if K >= 1 and len(hots.weight) == len(gate.weight) else None
+        found = (
+            read_one_hots(units, hot_layer, [K]) if K >= 1 and len(hot_layer.weight) == len(gate.weight) else None
+        )
         if found is None or gate.width < 2 or found[0][0].count != K or found[0][0].coordinate != 0:
             return None
         carried, closed = found[1], gate.weight[:K, 1:]

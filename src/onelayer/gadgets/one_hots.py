@@ -31,10 +31,12 @@ def one_hots(
     return Linear(weight.reshape(inputs, -1), bias.reshape(-1)), Grouped(select, one)
 
 
-def read_one_hots(units: Layer, hots: Layer, sizes: Sequence[int]) -> tuple[tuple[Line, ...], Array] | None:
+def read_one_hots(units: Layer, hot_layer: Layer, sizes: Sequence[int]) -> tuple[tuple[Line, ...], Array] | None:
     """The lines, and the units [coordinates, k] of what is carried; whether these are the layers of that, whoever
     asks compares himself."""
-    if not (isinstance(units, Linear) and isinstance(hots, Grouped)) or units.width != 2 * len(hots.weight):
+    if not (isinstance(units, Linear) and isinstance(hot_layer, Grouped)) or units.width != 2 * len(
+        hot_layer.weight
+    ):
         return None
     weight, bias = units.weight.reshape(len(units.weight), -1, 2), units.bias.reshape(-1, 2)
     lines, start = [], 0

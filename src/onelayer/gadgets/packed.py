@@ -204,13 +204,13 @@ def _sizes(layers: tuple[Layer, ...]) -> list[Sizes]:
     """What the sizes may be, if the first layers have the shapes of a packed readout."""
     if len(layers) <= HEAD + 1:
         return []
-    copy, units, hots, emit, total = layers[: HEAD + 1]
-    if not (isinstance(copy, Linear) and all(isinstance(layer, Grouped) for layer in (units, hots, emit))):
+    copy, units, hot_layer, emit, total = layers[: HEAD + 1]
+    if not (isinstance(copy, Linear) and all(isinstance(layer, Grouped) for layer in (units, hot_layer, emit))):
         return []
     if len(emit.weight) != TABLES or units.weight.shape[1] != 1 or units.weight.shape[2] < 2:
         return []
     block, (cells, outputs), found = units.weight.shape[2] // 2, emit.weight.shape[1:], []
-    if copy.width * block != TABLES * cells or len(hots.weight) != TABLES * cells:
+    if copy.width * block != TABLES * cells or len(hot_layer.weight) != TABLES * cells:
         return []
     for prints in range(MOST_PRINTS + 1):
         m, over = divmod(total.width, 4 + prints)

@@ -64,8 +64,8 @@ class Plateaus(Gadget):
         sides = [side if s == 1 else f"{side} of coordinate {i}" for i in range(s) for side in ("right", "left")]
         units = [f"{side} foot of trapezoid {j}" for j in range(K) for side in sides]
         units += beside(k, 2 * s)
-        hots = (*number_names("trapezoid", K), *number_names("carried", k))
-        return tuple(units), hots, number_names("component", len(self.constant))
+        trapezoids = (*number_names("trapezoid", K), *number_names("carried", k))
+        return tuple(units), trapezoids, number_names("component", len(self.constant))
 
     @classmethod
     def parse(cls, layers: tuple[Layer, ...]) -> Self | None:

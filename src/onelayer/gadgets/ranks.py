@@ -58,11 +58,11 @@ class Ranks(Gadget):
     def names(self) -> tuple[Words, ...]:
         (R, G), w = self.thresholds.shape, self.of_cell.shape[1]
         cells, passed = [f"cell {i}" for i in range(R)], list(number_names("carried", self.carried))
-        units, hots = names_of_one_hots(cells, ["size of the number", *passed])
+        units, one_hots = names_of_one_hots(cells, ["size of the number", *passed])
         codes = tuple(f"code {i} of the cell" for i in range(w))
         lacking = tuple(f"what lacks to threshold {j}" for j in range(G))
         reached = tuple(f"threshold {j} is reached" for j in range(G))
-        return units, hots, lacking + codes, reached + codes, number_names("code", w)
+        return units, one_hots, lacking + codes, reached + codes, number_names("code", w)
 
     @classmethod
     def parse(cls, layers: tuple[Layer, ...]) -> Self | None:

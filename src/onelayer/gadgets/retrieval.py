@@ -69,12 +69,16 @@ class Retrieval(Gadget):
 
     @classmethod
     def parse(cls, layers: tuple[Layer, ...]) -> Self | None:
-        units, hots, emit, below = layers[:4]
+        units, hot_layer, emit, below = layers[:4]
         if not isinstance(emit, Grouped) or len(emit.weight) != TABLES or len(below.bias) != 3:
             return None
         _, size, G = emit.weight.shape
         R, C = size - G, float(below.bias[1])
-        read = read_one_hots(units, hots, [R, G] * TABLES) if R >= 1 and len(hots.weight) == TABLES * size else None
+        read = (
+            read_one_hots(units, hot_layer, [R, G] * TABLES)
+            if R >= 1 and len(hot_layer.weight) == TABLES * size
+            else None
+        )
         if read is None or C < 1 or C % 1:
             return None
         found = cls(len(units.weight), read[0], emit.weight[:, :R], int(C), layers[-1].bias)

@@ -48,8 +48,8 @@ class Table(Gadget):
         K = thresholds.shape[1]
         emit = np.zeros((R + 1, K + G * parts), dtype)
         emit[:R, :K], emit[:R, K:], emit[R, :K] = thresholds, self.values.reshape(R, -1), -self.slope
-        hots = one_hots([self.rows], [R], self.inputs, [self.read])
-        return (*hots, Linear(emit, np.zeros(emit.shape[1], dtype)), *self._tail(G))
+        first = one_hots([self.rows], [R], self.inputs, [self.read])
+        return (*first, Linear(emit, np.zeros(emit.shape[1], dtype)), *self._tail(G))
 
     def _tail(self, G: int) -> tuple[Layer, ...]:
         """From relu(threshold - slope z) of G starts (and G ends) and G x parts values to the one let through."""
@@ -106,15 +106,19 @@ class Table(Gadget):
 
     @classmethod
     def parse(cls, layers: tuple[Layer, ...]) -> Self | None:
-        units, hots, emit, *_, last = layers
+        units, hot_layer, emit, *_, last = layers
         if not (isinstance(emit, Linear) and isinstance(last, Linear)):
             return None
         closed, R = len(layers) == 8, len(emit.weight) - 1
         K = int(np.count_nonzero(emit.weight[R]))
         G = K // 2 if closed else K
-        if G < 1 or len(hots.weight) != R + 1 or layers[4].weight.shape != (emit.width, 2 * G + emit.width - K):
+        if (
+            G < 1
+            or len(hot_layer.weight) != R + 1
+            or layers[4].weight.shape != (emit.width, 2 * G + emit.width - K)
+        ):
             return None
-        found, parts = read_one_hots(units, hots, [R]), (emit.width - K) // G
+        found, parts = read_one_hots(units, hot_layer, [R]), (emit.width - K) // G
         if (
             found is None
             or parts < 1

@@ -28,7 +28,10 @@ def find(name: str) -> Experiment:
     """The experiment of that name; importing it is cheap, running it may need extras."""
     if name not in names():
         raise OptionError(
-            "lab", "the name of an experiment", f"{name!r} is none", f"Choose of {', '.join(names())}."
+            "lab",
+            "the name of an experiment",
+            f"{name!r} is not one of them",
+            f"Choose one of {', '.join(names())}.",
         )
     module = importlib.import_module(f"onelayer.lab.experiments.{name.replace('-', '_')}")
     return cast(Experiment, module)

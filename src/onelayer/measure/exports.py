@@ -227,7 +227,9 @@ def _runner(name: str, model: Parts) -> Callable[[Array, Array], Array]:
 
         session = onnxruntime.InferenceSession(build(model.transformer).SerializeToString())
         return lambda X, lengths: np.asarray(session.run(["outputs"], {"tokens": X, "lengths": lengths})[0])
-    raise OptionError("data", f"runtimes among {', '.join(RUNTIMES)}", f"{name!r} is none", "Choose among them.")
+    raise OptionError(
+        "data", f"runtimes among {', '.join(RUNTIMES)}", f"{name!r} is not one of them", "Choose among them."
+    )
 
 
 def _torch(wanted_for: str) -> Any:

@@ -1,4 +1,4 @@
-"""Exact comparison of contexts: are two places the same token in the same company, and if not, why do they collide?
+"""Exact comparison of contexts: are two places the same token in the same context, and if not, why do they collide?
 
 Used only where the ids of two places with different answers are too close, so clean data never pays for it.
 """
@@ -143,16 +143,17 @@ def _contradiction(
     first, second = contexts.place(a, per_sequence), contexts.place(b, per_sequence)
     s = contexts.sequences
     answers = f"with answers {answer(a)} and {answer(b)}"
+    same = "hold the same tokens" if per_sequence else "are the same token in the same context"
     if first.i == second.i:
         assert first.k is not None
         token = s.show(first.i, first.k)
         found = f"sequence {first.i} has tokens {first.k} and {second.k} both equal to {token} {answers}"
         remedy = f"{conflicts.order}, give equal tokens equal answers, {CHOOSE}"
     elif contexts.positions or np.array_equal(s.tokens[first.i], s.tokens[second.i]):
-        found = f"{first} and {second} are the same in the same company, {answers}"
+        found = f"{first} and {second} {same}, {answers}"
         remedy = f"Correct or drop one of the two, {CHOOSE}"
     else:
-        found = f"{first} and {second} are the same in the same company, only in another order, {answers}"
+        found = f"{first} and {second} {same}, only in another order, {answers}"
         remedy = f"{conflicts.order}, give them equal answers, {CHOOSE}"
     return HypothesisError("equivariance", "equal contexts to have equal answers", conflicts.found + found, remedy)
 

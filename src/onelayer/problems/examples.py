@@ -66,7 +66,7 @@ def read_tasks(X: Any, y: Any, queries: Any, d: int, q: int, labels: bool = Fals
             needs = f"{len(x)} answers of {q} component{'s' if q > 1 else ''} each"
             raise _bad(needs, f"{where}y has shape {a.shape}", "Give one answer for each example.")
         if len(b) == 0:
-            raise _bad("at least one query", f"{where}there is none", "Ask for something.")
+            raise _bad("at least one query", f"{where}there is none", "Give at least one query.")
         for name, values in () if fine else (("example", x), ("answer", a), ("query", b)):
             _finite(values, f"{where}{name}")
         if labels and not np.isin(a, (0, 1)).all():
@@ -126,7 +126,9 @@ def _finite(values: Array, name: str) -> None:
     if not np.isfinite(values).all():
         i = int(np.argmax(~np.isfinite(values).all(axis=1)))
         c = int(np.argmax(~np.isfinite(values[i])))
-        raise _bad("finite numbers", f"{name} {i} has {values[i, c]} at component {c}", "Leave it out, or mend it.")
+        raise _bad(
+            "finite numbers", f"{name} {i} has {values[i, c]} at component {c}", "Leave it out, or correct it."
+        )
 
 
 def _bad(needs: str, found: str, remedy: str) -> DataError:

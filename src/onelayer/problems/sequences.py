@@ -191,7 +191,7 @@ def _unseen_token_error(X: Array, where: Array, names: tuple[Hashable, ...]) -> 
         "data",
         f"tokens of the model's vocabulary of {len(names)}",
         f"sequence {i}, token {k} is {tokens[0]!r:.60}, which is not in it{all_of_them}",
-        "Ask only about known tokens, or memorise again: with these, or with default=, which they then get.",
+        "Ask only about known tokens, or memorise again with these tokens, or with default= for unknown ones.",
     )
 
 

@@ -112,7 +112,7 @@ def example(name: str) -> Path:
     stem = name.removesuffix(".jsonl")
     if stem not in found:
         raise OptionError(
-            "data", f"an example among {', '.join(found)}", f"{name!r} is none", "Choose one of them."
+            "data", f"an example among {', '.join(found)}", f"{name!r} is not one of them", "Choose one of them."
         )
     return found[stem]
 

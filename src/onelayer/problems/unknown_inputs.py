@@ -1,4 +1,4 @@
-"""Sequences that are not stored, drawn from what is: they show how often a model takes a stranger for a friend."""
+"""Sequences that are not stored, drawn from what is: they show how often a model takes one for a stored input."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Array = NDArray[Any]
 SAMPLE = 1 << 12
 
 
-#: What kinds of strangers are drawn, as a person reads it.
+#: Which kinds of unknown inputs are drawn, in words.
 TOGETHER, NEW = "put together of stored tokens", "of new tokens"
 
 

@@ -120,7 +120,7 @@ def _blurred_error(smallest: float, guard: float, radius: float, dtype: np.dtype
         "bits",
         f"coordinates of different answers further apart than their error of {radius:.3g} and {dtype} can blur",
         f"two are {smallest:.3g} apart, where {dtype} bears an error of {max(guard, 0.0):.3g}",
-        'Use dtype="float64", or a mapping that keeps different answers further apart.',
+        'Use dtype="float64", or a mapping that separates different answers more widely.',
     )
 
 

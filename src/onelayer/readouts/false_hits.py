@@ -1,15 +1,16 @@
-"""How many strangers land on a plateau: a bound from how densely they lie around stored coordinates.
+"""How many unknown inputs land on a plateau: a bound from how densely they lie around stored coordinates.
 
-A stranger is taken for a stored input if its coordinate comes within ``reach`` of a stored one in its row. Let d be
-the distance to the nearest. If strangers are nowhere denser than between 0 and some h > reach on the average, then
+An unknown input is taken for a stored one if its coordinate comes within ``reach`` of a stored one in its row. Let
+d be the distance to the nearest. If unknown inputs are nowhere denser than between 0 and some h > reach on average,
+then
 
     P(d <= reach)  <=  reach / h * P(d <= h).
 
 P(d <= h) is met often enough to be estimated where P(d <= reach) is not. The bound takes for h the 8th, the 32nd,
-the 128th and the 512th smallest distance of m drawn strangers, P(d <= h) at its upper limit, and the largest of the
-results. It assumes that drawn ones are like those to come, and that their density does not rise any further below
-the first h. Should a larger share of them come within reach, it does rise, and that share, at its upper limit, is
-the bound.
+the 128th and the 512th smallest distance of m drawn unknown inputs, P(d <= h) at its upper limit, and the largest
+of the results. It assumes that drawn ones are like those to come, and that their density does not rise any further
+below the first h. Should a larger share of them come within reach, it does rise, and that share, at its upper
+limit, is the bound.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from onelayer.readouts.rows import Rows
 
 Array = NDArray[Any]
 
-#: The density of strangers is estimated from so many of the nearest.
+#: The density of unknown inputs is estimated from so many of the nearest.
 NEAREST = (8, 32, 128, 512)
 CONFIDENCE = 0.95
 
@@ -42,7 +43,7 @@ class Stored:
     assumes = "they lie nowhere denser around stored contexts than sequences drawn at random do"
 
     def bound(self, t: Array) -> float:
-        """Upper bound on the share of strangers that are taken for stored, from the coordinates [T, c] of some."""
+        """Upper bound on the share of unknown inputs taken for stored ones, from the coordinates [T, c] of some."""
         return bound(self.distances(t), self.reach)
 
     def distances(self, t: Array) -> Array:
@@ -82,7 +83,7 @@ class Fingerprints:
 
 
 def bound(distances: Array, reach: float) -> float:
-    """Upper bound on the share of strangers within ``reach``, from the distances of some."""
+    """Upper bound on the share of unknown inputs within ``reach``, from the distances of some."""
     d, m = np.sort(distances), len(distances)
     if m < NEAREST[0]:
         return 1.0

@@ -33,8 +33,8 @@ from onelayer.statements import CATALOGUE
 STATEMENT = CATALOGUE["table"]
 Array = NDArray[Any]
 
-#: Width of a plateau with a default: strangers are taken for stored in proportion to it. Ramps take a quarter of it
-#: at most, so a coordinate may move by nearly two radii.
+#: Width of a plateau with a default: unknown inputs are taken for stored in proportion to it. Ramps take at most a
+#: quarter of it, so a coordinate may move by nearly two radii.
 PLATEAU_IN_RADII = 5.0
 
 
@@ -150,7 +150,7 @@ class _Columns:
 
 
 def _half_width(z: Array, least: float, radius: float, spread: float) -> float:
-    """Of a plateau, where there is a default: no wider than rounding asks for, so strangers rarely land on it.
+    """Of a plateau, where there is a default: no wider than rounding asks for, so unknown inputs rarely land on it.
 
     Between whole numbers nothing lies, so plateaus around them may be as wide as fits.
     """

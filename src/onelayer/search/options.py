@@ -32,7 +32,7 @@ def check_options(problem: Problem) -> None:
     mapping, rank, readout = MAPPINGS.get(problem.mapping), problem.rank, READOUTS.get(problem.readout)
     if rank is not None and (type(rank) is not int or not 1 <= rank <= MAX_RANK):
         needs = f"a whole rank of at least 1 and at most {MAX_RANK}"
-        raise OptionError("memorize", needs, f"rank={rank!r}", "Leave it out to have it chosen.")
+        raise OptionError("memorize", needs, f"rank={rank!r}", "Leave it out; then it is chosen.")
     if readout is not None:
         _check_readout(problem, readout)
     if mapping is not None:

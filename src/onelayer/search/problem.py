@@ -132,7 +132,9 @@ def _false_hits(wanted: Any, default: Array | None) -> float | None:
         return None
     if default is None:
         found = f"false_hits={wanted!r} without a default"
-        raise OptionError("memorize", "a default, of which false hits are missing", found, "Pass default=.")
+        raise OptionError(
+            "memorize", "a default, since false hits are answers other than the default", found, "Pass default=."
+        )
     if not isinstance(wanted, Real) or not SMALLEST_SHARE <= float(wanted) < 1:
         needs = f"a share of false hits from {SMALLEST_SHARE:.0e} to below 1"
         raise OptionError("memorize", needs, f"false_hits={wanted!r}", "Give a share such as 1e-4.")

@@ -31,7 +31,7 @@ MAX_AUTO_RANK = 6
 VERY_LARGE_TABLE = 1 << 21
 #: With a default, plateaus are no wider than rounding asks for: gaps that leave this margin need not be wider.
 ROOMY = 1.5
-#: Sequences of fewer components, all tokens counted, are not told from strangers by the cells of a lattice.
+#: Sequences of fewer components, all tokens counted, are not told from unknown inputs by the cells of a lattice.
 FEWEST_COMPONENTS = 3
 #: Answers from which on fingerprints are worth two more coordinates.
 FEWEST_PRINTED = 4096
@@ -119,7 +119,7 @@ def routes(problem: Problem) -> Iterator[MappingChoice]:
         yield replace(on_lattice, why="whole-number contexts: float32 tells any number of them apart")
         lattice_next = False
     elif lattice_next and _rejects_on_a_lattice(problem):
-        yield replace(on_lattice, why="whole-number contexts: of those, strangers rarely meet a stored one")
+        yield replace(on_lattice, why="whole-number contexts: of those, unknown inputs rarely meet a stored one")
         lattice_next = False
     for s in ranks:
         if mapping != "auto":
@@ -143,7 +143,7 @@ def routes(problem: Problem) -> Iterator[MappingChoice]:
 
 
 def _rejects_on_a_lattice(problem: Problem) -> bool:
-    """Whether there is a default, and a lattice tells strangers from stored inputs more surely than one coordinate.
+    """Whether there is a default, and a lattice tells unknown inputs from stored ones better than a coordinate.
 
     Real tokens in one and the same cell have one code: with few components in all, a new token often meets it.
     """

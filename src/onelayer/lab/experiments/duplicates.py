@@ -213,7 +213,7 @@ def _refusals(rows: list[Row]) -> str:
     parts = [
         f"{mapping} refuses {count} times ([{key}] needs {why})" for (mapping, key, why), count in told.items()
     ]
-    return "; ".join(parts) if parts else "nobody refuses"
+    return "; ".join(parts) if parts else "no mapping refuses"
 
 
 def _bits_against_rate(rows: list[Row]) -> list[str]:

@@ -19,7 +19,7 @@ def read(path: Path) -> Table:
     """The arrays of a .npz file; arrays of Python objects (pickles) are refused."""
     try:
         if not zipfile.is_zipfile(path):
-            raise ValueError("it is no archive, or cut short")
+            raise ValueError("it is not an archive, or it is truncated")
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError) as error:

@@ -95,7 +95,9 @@ class _Reader:
         except SyntaxError as error:
             at = error.offset or len(self.text)  # Python says 0 where the text ends too early
             found = f"{self.text!r:.200} has a mistake ({error.msg}) at column {at}"
-            raise OptionError("target", needs, found, "Mend it there." + point_at(self.text, 1, at, at)) from None
+            raise OptionError(
+                "target", needs, found, "Correct it there." + point_at(self.text, 1, at, at)
+            ) from None
         except (ValueError, RecursionError, MemoryError) as error:
             raise OptionError("target", needs, f"Python's parser gives up: {error}", "Shorten it.") from None
 

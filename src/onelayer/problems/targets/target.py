@@ -121,7 +121,9 @@ def resolve(
         if asked is not None and asked != has:
             raise OptionError("target", f"its own {what}", f"{what}={asked!r}, it is {has!r}", "Leave it out.")
     if (found.n, found.d) != (n, d):
-        raise OptionError("target", f"n={n} and d={d}", f"it is for n={found.n}, d={found.d}", "Build it anew.")
+        raise OptionError(
+            "target", f"n={n} and d={d}", f"it is for n={found.n}, d={found.d}", "Build it again for these sizes."
+        )
     X, special = np.random.default_rng(0).uniform(low, high, (TRIED, n, d)), _special(n, d, low, high)
     written = found.program if found.pooled is None else found.pooled
     if written is not None:
