@@ -15,7 +15,8 @@ TAYLOR = [["cos", 2], ["mul", 2, 2], ["const", (0.5).hex()], ["mul", 4, 5], ["co
 
 def meaning(lines: list[list[object]]) -> Meaning:
     head = {"d": 1, "tokens": 3, "per": "token", "box": [[(0.0).hex(), (1.0).hex()]], "lines": lines, "stages": []}
-    return Meaning(read_formula(head | {name: [0] for name in NAMED}, "target"))
+    with np.errstate(invalid="ignore"):
+        return Meaning(read_formula(head | {name: [0] for name in NAMED}, "target"))
 
 
 def test_two_functions_of_one_line_are_compared_on_its_range() -> None:
@@ -49,3 +50,62 @@ def test_polynomials_that_are_equal_are_not_apart() -> None:
     lines = [["x", 0], ["y", 0], ["sub", 0, 1], ["mul", 2, 2], ["mul", 0, 0], ["mul", 1, 1], ["mul", 0, 1]]
     lines += [["add", 4, 5], ["sub", 7, 6], ["sub", 8, 6]]
     assert deviation(meaning(lines), 3, 9, {}) == 0
+
+
+#: u = cos(x - y) and v = 1 - (x - y)^2/2 are 3 and 8; both lie in [1/2, 1], if v is seen by its terms.
+PAIR = [*COMMON, *TAYLOR]
+APART = float(np.cos(1) - 0.5)
+
+
+@pytest.mark.parametrize(
+    ("op", "steep"),
+    [("neg", 1), ("abs", 1), ("relu", 1), ("exp", np.e), ("sin", 1), ("tanh", 1), ("sqrt", 0.5 / np.sqrt(0.5))],
+)
+def test_the_same_operation_multiplies_by_its_largest_slope(op: str, steep: float) -> None:
+    m = meaning([*PAIR, [op, 3], [op, 8]])
+    low = min(float(m.ranges[k][0][0]) for k in (3, 8))
+    if op == "sin":
+        steep = np.cos(low)
+    if op == "tanh":
+        steep = 1 - np.tanh(low) ** 2
+    inside = deviation(m, 3, 8, {})
+    assert APART <= inside <= 1.02 * APART
+    assert deviation(m, 9, 10, {}) == pytest.approx(steep * inside, rel=1e-9)
+    assert deviation(m, 9, 10, {}) >= steep * inside * (1 - 1e-12)
+
+
+def test_both_arguments_add_to_what_two_lines_are_apart() -> None:
+    more = [["add", 3, 0], ["add", 8, 0], ["add", 3, 3], ["add", 8, 8], ["sub", 0, 3], ["sub", 0, 8]]
+    more += [["mul", 3, 3], ["mul", 8, 8], ["mul", 3, 0], ["mul", 8, 0], ["div", 0, 3], ["div", 0, 8]]
+    m = meaning([*PAIR, *more, ["max", 3, 0], ["max", 8, 0], ["hypot", 3, 0], ["hypot", 8, 0]])
+    inside, known = deviation(m, 3, 8, {}), {}
+    for at, factor in ((9, 1), (11, 2), (13, 1), (15, 2), (17, 1), (19, 4), (21, 1)):
+        found = deviation(m, at, at + 1, known)
+        assert found == pytest.approx(factor * inside, rel=1e-9), at
+        assert found >= factor * inside * (1 - 1e-12), at
+    with np.errstate(invalid="ignore"):
+        assert 0.9 * inside < deviation(m, 23, 24, known) < 2.01 * inside
+    assert known[3, 8] == inside
+
+
+def test_maxima_and_averages_over_tokens_move_no_further_and_other_pairs_are_not_seen() -> None:
+    m = meaning([*PAIR, ["largest", 3], ["largest", 8], ["mean", 3], ["average", 1, 3], ["average", 1, 8]])
+    inside = deviation(m, 3, 8, {})
+    assert deviation(m, 9, 10, {}) == inside
+    for k, j in ((9, 11), (11, 9), (12, 13), (11, 12)):
+        assert deviation(m, k, j, {}) == np.inf
+
+
+def test_where_an_argument_is_infinitely_far_the_lines_may_still_be_functions_of_one() -> None:
+    """x and x^2 have no line in common but x; sin x and sin(x^2) are compared as functions of it."""
+    m = meaning(
+        [["x", 0], ["mul", 0, 0], ["sin", 0], ["sin", 1], ["const", (2.0).hex()], ["add", 1, 4], ["neg", 4]]
+    )
+    x = np.linspace(0, 1, 10_001)
+    wanted = np.abs(np.sin(x) - np.sin(x * x)).max()
+    assert wanted <= deviation(m, 2, 3, {}) <= 1.02 * wanted
+    assert wanted <= deviation(m, 3, 2, {}) <= 1.02 * wanted
+    assert deviation(m, 5, 4, {}) == pytest.approx(1)
+    assert deviation(m, 0, 1, {}) == np.inf
+    wanted = np.abs(x * x + 2 - np.sin(x)).max()
+    assert wanted <= deviation(m, 5, 2, {}) <= 1.02 * wanted

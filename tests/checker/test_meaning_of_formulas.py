@@ -34,6 +34,10 @@ def test_a_formula_is_read() -> None:
         "const",
         Fraction(-3, 7),
     )
+    least = read(
+        d=1, tokens=1, box=[hexed(0, 1)], lines=[["ratio", 3, 1]], outputs=[0], meant=[0], planned=[0], stages=[]
+    )
+    assert (least.d, least.tokens, least.lines) == (1, 1, (("const", Fraction(3)),))
     wide = 1000
     assert read(d=wide, box=[[(0.0).hex(), (1.0).hex()]] * wide).d == wide
     assert len(read(lines=[["x", 0]] * 2000).lines) == 2000
@@ -64,7 +68,8 @@ def hexed(*ends: float) -> list[str]:
         {"box": [hexed(0, 1), hexed(2, 1)]},
         {"box": [hexed(0, 1), hexed(0, 2.0**501)]},
         {"box": [hexed(-(2.0**501), 1), hexed(0, 1)]},
-        {"lines": []},
+        {"lines": [], "outputs": [], "meant": [], "planned": [], "stages": []},
+        {"lines": [], "stages": [[]]},
         {"lines": [["x", 0]] * 2001},
         {"lines": tuple(LINES)},
         {"outputs": [6]},
@@ -78,6 +83,7 @@ def hexed(*ends: float) -> list[str]:
         {"planned": []},
         {"stages": {}},
         {"stages": [[6]]},
+        {"stages": [[0, 6]]},
         {"stages": [0]},
         {"more": 1},
     ],
@@ -94,6 +100,8 @@ def test_what_is_no_formula_is_malformed(wrong: dict[str, Any]) -> None:
     [
         [],
         "x0",
+        5,
+        {"x": 0},
         [0],
         [["x"], 0],
         ["x"],
@@ -136,13 +144,16 @@ def test_the_two_floats_around_a_number() -> None:
         assert Fraction(float(low)) < c < Fraction(float(high))
         assert high - low <= 2.0**-49 * abs(float(c)) + 2.0**-998
     assert [float(end[0]) for end in number(Fraction(3, 4))] == [0.75, 0.75]
-    assert [float(end[0]) for end in number(Fraction(10**400))] == [-np.inf, np.inf]
+    assert [end.tolist() for end in number(Fraction(10**400))] == [[-np.inf], [np.inf]]
+
+
+def last(k: int) -> dict[str, list[int]]:
+    return {"outputs": [k], "meant": [k], "planned": [k]}
 
 
 def meaning(*lines: list[Any]) -> Meaning:
-    k = len(lines) - 1
     with np.errstate(all="ignore"):
-        return Meaning(read(lines=list(lines), outputs=[k], meant=[k], planned=[k], stages=[]))
+        return Meaning(read(lines=list(lines), stages=[], **last(len(lines) - 1)))
 
 
 def ends(m: Meaning, k: int) -> tuple[float, float]:
@@ -177,6 +188,10 @@ def test_what_is_not_defined_on_the_whole_box_is_no_line() -> None:
     with pytest.raises(Undefined, match="line 1, div"):
         meaning(["x", 0], ["div", 0, 0])
     meaning(["x", 0], ["sqrt", 0])
+    far = [["x", 0], ["mul", 0, 0], ["const", (2.0**100).hex()], ["neg", 2]]  # up to 2^1000
+    for k in (2, 3):  # no number above, or none below
+        with np.errstate(all="ignore"), pytest.raises(Undefined, match="line 4, mul"):
+            Meaning(read(lines=[*far, ["mul", 1, k]], box=[hexed(0, 2.0**500), hexed(0, 1)], stages=[], **last(4)))
 
 
 def test_powers_term_by_term() -> None:
@@ -186,6 +201,7 @@ def test_powers_term_by_term() -> None:
         p = {((0, power),): Fraction(3), (): Fraction(1, 2)}
         found = [float(end[0]) for end in m.enclose(p)]
         assert found == pytest.approx([3 * low + 0.5, 3 * high + 0.5])
+        assert [end.shape for end in m.enclose(p)] == [(1,), (1,)]
     assert [float(end[0]) for end in m.enclose({((0, 1), (1, 2)): Fraction(-1)})] == pytest.approx([-2, 1])
     assert [float(end[0]) for end in m.enclose({})] == [0, 0]
 
@@ -256,6 +272,7 @@ def test_each_operation_has_its_polynomial() -> None:
     assert m.normal(3) == {((0, 1),): -1}
     assert m.normal(5) == A.average({}, y)
     assert m.normal(6) == A.average(y, y) != A.average({}, y)
+    assert A.needs(*m.normal(7)) == {"pool"}
     assert m.normal(7) == m.largest(y)
 
 

@@ -185,7 +185,7 @@ class Meaning:
         found = ZERO
         for m, c in p.items():
             found = plus(found, times(number(c), self._monomial(m)))
-        return found if p else ZERO
+        return found
 
     def _monomial(self, m: Monomial) -> Interval:
         found: Interval = (np.ones(1), np.ones(1))

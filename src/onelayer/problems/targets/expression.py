@@ -18,6 +18,9 @@ from onelayer.problems.targets.program import Builder, Node, Per, Program
 from onelayer.problems.targets.shorthand import written_out
 from onelayer.problems.targets.zoo import Kind
 
+#: What people write and no continuous function is near; and what is.
+JUMPS = ("sign", "floor", "ceil", "round", "step", "heaviside", "argmax", "argmin", "rank", "argsort")
+RAMP = "Replace the jump by a ramp, as clip(50*x, -1, 1) is for sign(x)."
 LANGUAGE = (
     "It has x, y (inside sum, mean, var, std, max, min, softmax(logits, values)), x1, x2, ..., n, pi, e, numbers, "
     "+ - * / **, abs, sqrt, exp, log, sin, cos, tanh, sigmoid, relu, clip, hypot, max, min, dot, norm."
@@ -201,6 +204,8 @@ class _Reader:
             return self.aggregate(node, name, arguments, own)
         if name in ("max", "min") and len(arguments) > 1:
             return self.builder.fold(name, [self.read(argument, own, other) for argument in arguments])
+        if name in JUMPS:
+            raise self.refusal(node, "continuous functions, since every Transformer is one", RAMP)
         if name not in FUNCTIONS and name not in AGGREGATES:
             raise self.refusal(node, "functions that it knows", LANGUAGE)
         if len(arguments) != FUNCTIONS.get(name):

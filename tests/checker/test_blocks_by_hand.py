@@ -1,0 +1,255 @@
+"""Layers of formulas by hand: what is read, what is added up, and what rounding adds, number by number."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from onelayer_checker.core.balls import FLOAT32, FLOAT64, NORMAL, REAL
+from onelayer_checker.functions import blocks
+from onelayer_checker.functions.blocks import Group, Number, following, gap, grouped, last, layer, plain, rounded
+from onelayer_checker.functions.formulas import Meaning, Undefined, read_formula
+
+#: x in [0, 2], z in [-1, 1], and functions of them.
+LINES: list[list[Any]] = [
+    ["x", 0],
+    ["x", 1],
+    ["const", (3.0).hex()],
+    ["mul", 0, 0],
+    ["mul", 2, 0],
+    ["add", 4, 2],
+    ["sub", 3, 1],
+    ["neg", 6],
+    ["mul", 6, 2],
+    ["sin", 1],
+    ["add", 3, 9],
+    ["mul", 0, 1],
+    ["add", 5, 10],
+    ["add", 0, 1],
+    ["sin", 13],
+]
+
+
+def meaning() -> Meaning:
+    box = [[(0.0).hex(), (2.0).hex()], [(-1.0).hex(), (1.0).hex()]]
+    entry = {"d": 2, "tokens": 3, "per": "token", "box": box, "lines": LINES, "outputs": [0], "meant": [0]}
+    return Meaning(read_formula(entry | {"planned": [0], "stages": []}, "target"))
+
+
+M = meaning()
+TWO = plain([Number(0, 0.0, 0.0), Number(1, 0.0, 0.0)])
+
+
+def units(read: Number, signs: list[float], bias: list[float], first: int = 0, own: float = 0.0) -> Group:
+    count = len(signs)
+    return Group(read, np.arange(first, first + count), np.array(signs), np.array(bias), np.full(count, own))
+
+
+def test_plain_numbers_and_corners() -> None:
+    first, second = TWO
+    assert (first.read, first.units.tolist(), first.signs.tolist(), first.bias) == (
+        Number(0, 0.0, 0.0),
+        [0],
+        [1],
+        None,
+    )
+    assert second.units.tolist() == [1]
+    assert second.own.tolist() == [0]
+    assert first.corners.shape == (0,)
+    assert units(Number(0, 0, 0), [1, -1], [3, 4]).corners.tolist() == [-3, 4]
+
+
+def test_columns_in_the_order_in_which_they_appear() -> None:
+    W = np.array([[2.0, 0, -2, 1, 0], [1.0, 5, -1, 0, 0]])
+    assert [(u.tolist(), s.tolist()) for u, s in grouped(W)] == [
+        ([0, 2], [1, -1]),
+        ([1], [1]),
+        ([3], [1]),
+        ([4], [1]),
+    ]
+
+
+def test_a_layer_has_a_group_for_every_number_it_reads() -> None:
+    W = np.array([[2.0, -2.0, 0.0], [0.0, 0.0, 1.0]])
+    first, second = layer(M, TWO, W, np.array([1.0, 2.0, 3.0]), (4, 1), REAL)  # 3 x, where 2 x is read
+    assert (first.units.tolist(), first.signs.tolist(), second.units.tolist()) == ([0, 1], [1, -1], [2])
+    assert first.bias is not None
+    assert (first.bias.tolist(), first.own.tolist()) == ([1, 2], [0, 0])
+    assert (first.read.line, first.read.offset, first.read.error) == (4, pytest.approx(-1), pytest.approx(1))
+    assert (second.read.line, second.read.offset) == (1, pytest.approx(0))
+    assert second.read.error < 1e-11
+    for lines in ((4,), (4, 1, 1)):
+        with pytest.raises(Undefined, match=f"2 different columns, the plan names {len(lines)}"):
+            layer(M, TWO, W, np.zeros(3), lines, REAL)
+    rounding = layer(M, TWO, W, np.array([1.0, 64.0, 3.0]), (4, 1), FLOAT32)[0].own
+    assert rounding == pytest.approx([3 * 5 * FLOAT32.u, 3 * 68 * FLOAT32.u], rel=1e-4)
+    backwards = layer(M, TWO, -W[:, :1], np.zeros(1), (0,), REAL)[0]
+    assert (backwards.signs.tolist(), backwards.read.error) == ([-1], pytest.approx(1))  # 2 x for x
+
+
+def test_the_last_layer_adds_its_bias_and_its_rounding() -> None:
+    W, b = np.array([[1.0, 0.5], [0.0, 1.0]]), np.array([4.0, -1.0])
+    found = last(M, TWO, W, b, (0, 13), REAL)
+    assert [(n.line, n.offset, n.moved) for n in found] == [(0, pytest.approx(4), 0), (13, pytest.approx(-1.5), 0)]
+    assert found[0].error < 1e-10
+    assert found[1].error == pytest.approx(0.5)
+    read = plain([Number(0, 0.0, 0.0, 1e-3), Number(1, 0.0, 0.0, 1e-4)])
+    found = last(M, read, W, b, (0, 13), FLOAT32)
+    assert found[0].moved == pytest.approx(1e-3 + 3 * (6 + 1e-3) * FLOAT32.u, rel=1e-6)
+    assert found[1].moved == pytest.approx(6e-4 + 4 * (3 + 6e-4) * FLOAT32.u, rel=1e-6)
+    for lines in ((0,), (0, 13, 13)):
+        with pytest.raises(Undefined, match="2 numbers"):
+            last(M, TWO, W, b, lines, REAL)
+
+
+@pytest.mark.parametrize("A", [FLOAT32, FLOAT64], ids=lambda A: A.name)
+def test_rounding_of_a_sum_is_as_argued(A: Any) -> None:
+    """Terms, twice two, times what they may add up to: of x + 1 in [1, 3], off by 0.3, and of two units of z."""
+    group = units(Number(1, 0.5, 0.1, 0.2), [1.0, -1.0], [0.25, 2.0], 1, 0.05)
+    read = [plain([Number(0, 1.0, 0.1, 0.2)])[0], group]
+    w, b = np.array([-2.0, 3.0, 0.5]), np.array([0.0, -7.0])
+    # relu(z + 3/4) 3 + relu(3/2 - z) / 2 for z from -1 to 1: at the ends 5/4 and 11/2
+    size = 2 * 3.3 + 5.5 + 3.5 * 0.35
+    gamma = 5 * A.u / (1 - 5 * A.u)
+    found = rounded(M, read, w, b, A)
+    flush = 8 * 5 * (A.tiny + NORMAL) * (2 + size + 3 + 7)
+    assert found == pytest.approx([gamma * size, gamma * (size + 7)], rel=1e-6)
+    assert (found >= [gamma * size, gamma * (size + 7)]).all()
+    assert (rounded(M, read, w, b, REAL) == 0).all()
+    none = rounded(M, plain([Number(0, 0.0, 0.0)]), np.zeros(1), np.zeros(2), FLOAT32)
+    assert none == pytest.approx(8 * 2 * FLOAT32.tiny * 2, rel=1e-6)
+    assert flush < found[0]
+
+
+def test_what_may_overflow_is_not_bounded() -> None:
+    w = np.full(1, 2.0**122)
+    for bias, finite in ((0.0, True), (2.0**124, False)):
+        assert np.isfinite(rounded(M, TWO[:1], w, np.full(1, bias), FLOAT32)[0]) == finite
+
+
+def test_errors_of_what_is_read_are_multiplied_by_slopes() -> None:
+    read = plain([Number(0, 0.25, 0.01, 0.002), Number(1, 0.0, 0.04, 0.003)])
+    found = following(M, read, np.array([-3.0, 2.0]), 5.0, 13)
+    # -3 (x + 1/4) + 2 z + 5 - x - z is 17/4 - 4 x + z: from -19/4 to 21/4
+    assert found.offset == pytest.approx(0.25)
+    assert found.error == pytest.approx(5 + 3 * 0.01 + 2 * 0.04)
+    assert found.moved == pytest.approx(3 * 0.002 + 2 * 0.003)
+    group = units(Number(0, 0.0, 0.01, 0.002), [1.0, 1.0], [0.0, -1.0], own=1e-3)
+    found = following(M, [group], np.array([1.0, 2.0]), 0.0, 3)  # x + 2 relu(x - 1): slopes 1 and 3
+    assert found.moved == pytest.approx(3 * 0.002 + 3 * 1e-3)
+    # x^2 is at most 1/4 above and below it
+    assert (found.offset, found.error) == (pytest.approx(0.125, abs=0.01), pytest.approx(0.125 + 0.03, abs=0.01))
+    with pytest.raises(Undefined, match="not a sum of functions of single numbers"):
+        following(M, TWO, np.array([1.0, 1.0]), 0.0, 11)
+    with pytest.raises(Undefined, match="line 1"):
+        following(M, TWO, np.array([1.0, 0.0]), 0.0, 13)  # z is not read
+
+
+def test_a_constant_line_needs_nothing() -> None:
+    found = following(M, TWO, np.zeros(2), 3.25, 2)
+    assert (found.offset, found.error < 1e-11, found.moved) == (pytest.approx(0.25), True, 0)
+
+
+def test_lines_are_divided_among_the_numbers_that_are_read() -> None:
+    def parts(line: int) -> tuple[Fraction, dict[int, Any]]:
+        found: dict[int, Any] = {0: [], 1: []}
+        return blocks._divide(M, TWO, line, found), {k: sorted(part) for k, part in found.items()}
+
+    assert parts(2) == (3, {0: [], 1: []})
+    assert parts(5) == (0, {0: [(1, 5)], 1: []})
+    assert parts(7) == (0, {0: [(-1, 3)], 1: [(1, 1)]})
+    assert parts(8) == (0, {0: [(3, 3)], 1: [(-3, 1)]})
+    assert parts(12) == (0, {0: [(1, 3), (1, 5)], 1: [(1, 9)]})
+    with pytest.raises(Undefined, match="line 14, sin"):
+        parts(14)
+    with pytest.raises(Undefined, match="line 11, mul"):
+        parts(11)
+
+
+def test_what_a_line_is_a_function_of() -> None:
+    wanted = {0: 0, 1: 1, 2: Fraction(3), 3: 0, 4: 0, 5: 0, 6: None, 7: None, 9: 1, 11: None, 13: None, 14: None}
+    for line, source in wanted.items():
+        assert blocks._source(M, TWO, line, {}) == source, line
+        assert type(blocks._source(M, TWO, line, {})) is type(source)
+    third = [*TWO, *plain([Number(13, 0.0, 0.0)])]
+    assert blocks._source(M, third, 14, {}) == 2
+    assert blocks._source(M, TWO[1:], 3, {}) is None
+
+
+@pytest.mark.parametrize("line", [0, 3, 5, 9])
+def test_a_line_follows_the_number_that_is_read(line: int) -> None:
+    f = {0: lambda x: x, 3: lambda x: x * x, 5: lambda x: 3 * x + 3, 9: np.sin}[line]
+    group = plain([Number(4 if line < 9 else 1, 7.0, 0.0)])[0]  # 3 x + 7, or z + 7
+    s = np.array([7.5, 8.0])
+    x = (s - 7) / 3 if line < 9 else s - 7
+    H = blocks._wanted(M, group, [(Fraction(1), line), (Fraction(-1, 2), line)], s, s, False)
+    assert H.value[0] == pytest.approx(0.5 * f(x), abs=1e-12)
+    assert H.value[1] == pytest.approx(0.5 * f(x), abs=1e-12)
+    assert (H.value[0] <= H.value[1]).all()
+
+
+def test_values_are_cut_to_their_ranges_and_derivatives_are_not() -> None:
+    group = plain([Number(0, 0.0, 0.0)])[0]
+    low, high = np.array([-1.0, 1.0]), np.array([1.0, 5.0])
+    free, cut = (blocks._wanted(M, group, [(Fraction(1), 3)], low, high, cut) for cut in (False, True))
+    assert [end.tolist() for end in free.value] == [pytest.approx([0, 1]), pytest.approx([1, 25])]
+    assert [end.tolist() for end in cut.value] == [pytest.approx([0, 1], abs=1e-9), pytest.approx([1, 4])]
+
+
+def test_g_at_numbers() -> None:
+    group = units(Number(0, 0, 0), [1.0, -1.0], [-0.5, 0.25])
+    s = np.array([-1.0, 0.0, 0.25, 1.0])
+    low, high = blocks._given(group, np.array([2.0, 3.0]), s)
+    exact = [3.75, 0.75, 0.0, 1.0]
+    assert low == pytest.approx(exact)
+    assert high == pytest.approx(exact)
+    assert (low <= exact).all()
+    assert (high >= exact).all()
+    low, high = blocks._given(TWO[0], np.array([-2.0]), s)
+    assert low == pytest.approx(-2 * s)
+    assert high == pytest.approx(-2 * s)
+
+
+def test_units_without_a_weight_are_left_out() -> None:
+    group = units(Number(0, 0, 0), [1.0, -1.0, 1.0], [1.0, 2.0, 3.0], first=2, own=0.5)
+    left = blocks._reading(group, np.array([9.0, 9.0, 4.0, 0.0, 5.0]))
+    assert left.bias is not None
+    assert [a.tolist() for a in (left.units, left.signs, left.bias, left.own)] == [
+        [2, 4],
+        [1, 1],
+        [1, 3],
+        [0.5] * 2,
+    ]
+    assert blocks._reading(TWO[1], np.array([0.0, 1.0])).bias is None
+
+
+def test_where_a_number_lies() -> None:
+    for offset in (0.0, -5.0, 0.1):
+        low, high = blocks._domain(M, plain([Number(0, offset, 0.0)])[0])
+        assert Fraction(low) <= Fraction(offset) < Fraction(low) + Fraction(1, 10**12)
+        assert Fraction(high) - Fraction(1, 10**12) < 2 + Fraction(offset) <= Fraction(high)
+
+
+def test_slopes_without_units_and_beyond_the_range() -> None:
+    assert blocks._steepest(M, TWO[0], np.array([-3.0])) == pytest.approx(3)
+    for corner, slope in ((2.2, 5.0), (2.4, 1.0), (-0.2, 5.0), (-0.4, 4.0)):  # a number off by at most 0.3
+        group = units(Number(0, 0.0, 0.1, 0.2), [1.0, 1.0], [9.0, -corner])
+        assert blocks._steepest(M, group, np.array([1.0, 4.0])) == pytest.approx(slope if corner > 0 else 5.0)
+        group = units(Number(0, 0.0, 0.1, 0.2), [1.0, -1.0], [9.0, corner])
+        wanted = 3.0 if corner > -0.3 else 1.0
+        assert blocks._steepest(M, group, np.array([1.0, 4.0])) == pytest.approx(max(wanted, 1.0))
+
+
+def test_gaps_by_hand() -> None:
+    """x^2 on [0, 2] and its chords: 2 x is up to 1 above it, with a corner at 1 up to 1/4."""
+    group = units(Number(0, 0.0, 0.0), [1.0, 1.0], [0.0, -1.0])
+    for weights, wanted in (([2.0, 0.0], (0, 1)), ([1.0, 2.0], (0, 0.25)), ([0.0, 0.0], (-4, 0))):
+        low, high = gap(M, group, np.array(weights), [(Fraction(1), 3)])
+        slack = 0.011 * (wanted[1] - wanted[0])
+        assert wanted[0] - slack <= low[0] <= wanted[0] + 1e-9
+        assert wanted[1] - 1e-9 <= high[0] <= wanted[1] + slack
+    low, high = gap(M, group, np.array([0.0, 0.0]), [])
+    assert (abs(low[0]) < 1e-12, abs(high[0]) < 1e-12) == (True, True)
