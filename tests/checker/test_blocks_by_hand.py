@@ -10,7 +10,17 @@ import pytest
 
 from onelayer_checker.core.balls import FLOAT32, FLOAT64, NORMAL, REAL
 from onelayer_checker.functions import blocks
-from onelayer_checker.functions.blocks import Group, Number, following, gap, grouped, last, layer, plain, rounded
+from onelayer_checker.functions.blocks import (
+    Group,
+    Number,
+    follow_line,
+    gap,
+    group_columns,
+    last,
+    layer,
+    plain,
+    rounding_of_sum,
+)
 from onelayer_checker.functions.formulas import Meaning, Undefined, read_formula
 
 #: x in [0, 2], z in [-1, 1], and functions of them.
@@ -64,7 +74,7 @@ def test_plain_numbers_and_corners() -> None:
 
 def test_columns_in_the_order_in_which_they_appear() -> None:
     W = np.array([[2.0, 0, -2, 1, 0], [1.0, 5, -1, 0, 0]])
-    assert [(u.tolist(), s.tolist()) for u, s in grouped(W)] == [
+    assert [(u.tolist(), s.tolist()) for u, s in group_columns(W)] == [
         ([0, 2], [1, -1]),
         ([1], [1]),
         ([3], [1]),
@@ -114,12 +124,12 @@ def test_rounding_of_a_sum_is_as_argued(A: Any) -> None:
     # relu(z + 3/4) 3 + relu(3/2 - z) / 2 for z from -1 to 1: at the ends 5/4 and 11/2
     size = 2 * 3.3 + 5.5 + 3.5 * 0.35
     gamma = 5 * A.u / (1 - 5 * A.u)
-    found = rounded(M, read, w, b, A)
+    found = rounding_of_sum(M, read, w, b, A)
     flush = 8 * 5 * (A.tiny + NORMAL) * (2 + size + 3 + 7)
     assert found == pytest.approx([gamma * size, gamma * (size + 7)], rel=1e-6)
     assert (found >= [gamma * size, gamma * (size + 7)]).all()
-    assert (rounded(M, read, w, b, REAL) == 0).all()
-    none = rounded(M, plain([Number(0, 0.0, 0.0)]), np.zeros(1), np.zeros(2), FLOAT32)
+    assert (rounding_of_sum(M, read, w, b, REAL) == 0).all()
+    none = rounding_of_sum(M, plain([Number(0, 0.0, 0.0)]), np.zeros(1), np.zeros(2), FLOAT32)
     assert none == pytest.approx(8 * 2 * FLOAT32.tiny * 2, rel=1e-6)
     assert flush < found[0]
 
@@ -127,29 +137,29 @@ def test_rounding_of_a_sum_is_as_argued(A: Any) -> None:
 def test_what_may_overflow_is_not_bounded() -> None:
     w = np.full(1, 2.0**122)
     for bias, finite in ((0.0, True), (2.0**124, False)):
-        assert np.isfinite(rounded(M, TWO[:1], w, np.full(1, bias), FLOAT32)[0]) == finite
+        assert np.isfinite(rounding_of_sum(M, TWO[:1], w, np.full(1, bias), FLOAT32)[0]) == finite
 
 
 def test_errors_of_what_is_read_are_multiplied_by_slopes() -> None:
     read = plain([Number(0, 0.25, 0.01, 0.002), Number(1, 0.0, 0.04, 0.003)])
-    found = following(M, read, np.array([-3.0, 2.0]), 5.0, 13)
+    found = follow_line(M, read, np.array([-3.0, 2.0]), 5.0, 13)
     # -3 (x + 1/4) + 2 z + 5 - x - z is 17/4 - 4 x + z: from -19/4 to 21/4
     assert found.offset == pytest.approx(0.25)
     assert found.error == pytest.approx(5 + 3 * 0.01 + 2 * 0.04)
     assert found.moved == pytest.approx(3 * 0.002 + 2 * 0.003)
     group = units(Number(0, 0.0, 0.01, 0.002), [1.0, 1.0], [0.0, -1.0], own=1e-3)
-    found = following(M, [group], np.array([1.0, 2.0]), 0.0, 3)  # x + 2 relu(x - 1): slopes 1 and 3
+    found = follow_line(M, [group], np.array([1.0, 2.0]), 0.0, 3)  # x + 2 relu(x - 1): slopes 1 and 3
     assert found.moved == pytest.approx(3 * 0.002 + 3 * 1e-3)
     # x^2 is at most 1/4 above and below it
     assert (found.offset, found.error) == (pytest.approx(0.125, abs=0.01), pytest.approx(0.125 + 0.03, abs=0.01))
     with pytest.raises(Undefined, match="not a sum of functions of single numbers"):
-        following(M, TWO, np.array([1.0, 1.0]), 0.0, 11)
+        follow_line(M, TWO, np.array([1.0, 1.0]), 0.0, 11)
     with pytest.raises(Undefined, match="line 1"):
-        following(M, TWO, np.array([1.0, 0.0]), 0.0, 13)  # z is not read
+        follow_line(M, TWO, np.array([1.0, 0.0]), 0.0, 13)  # z is not read
 
 
 def test_a_constant_line_needs_nothing() -> None:
-    found = following(M, TWO, np.zeros(2), 3.25, 2)
+    found = follow_line(M, TWO, np.zeros(2), 3.25, 2)
     assert (found.offset, found.error < 1e-11, found.moved) == (pytest.approx(0.25), True, 0)
 
 
@@ -185,7 +195,7 @@ def test_a_line_follows_the_number_that_is_read(line: int) -> None:
     group = plain([Number(4 if line < 9 else 1, 7.0, 0.0)])[0]  # 3 x + 7, or z + 7
     s = np.array([7.5, 8.0])
     x = (s - 7) / 3 if line < 9 else s - 7
-    H = blocks._wanted(M, group, [(Fraction(1), line), (Fraction(-1, 2), line)], s, s, False)
+    H = blocks._target_jet(M, group, [(Fraction(1), line), (Fraction(-1, 2), line)], s, s, False)
     assert H.value[0] == pytest.approx(0.5 * f(x), abs=1e-12)
     assert H.value[1] == pytest.approx(0.5 * f(x), abs=1e-12)
     assert (H.value[0] <= H.value[1]).all()
@@ -194,7 +204,7 @@ def test_a_line_follows_the_number_that_is_read(line: int) -> None:
 def test_values_are_cut_to_their_ranges_and_derivatives_are_not() -> None:
     group = plain([Number(0, 0.0, 0.0)])[0]
     low, high = np.array([-1.0, 1.0]), np.array([1.0, 5.0])
-    free, cut = (blocks._wanted(M, group, [(Fraction(1), 3)], low, high, cut) for cut in (False, True))
+    free, cut = (blocks._target_jet(M, group, [(Fraction(1), 3)], low, high, cut) for cut in (False, True))
     assert [end.tolist() for end in free.value] == [pytest.approx([0, 1]), pytest.approx([1, 25])]
     assert [end.tolist() for end in cut.value] == [pytest.approx([0, 1], abs=1e-9), pytest.approx([1, 4])]
 
@@ -202,20 +212,20 @@ def test_values_are_cut_to_their_ranges_and_derivatives_are_not() -> None:
 def test_g_at_numbers() -> None:
     group = units(Number(0, 0, 0), [1.0, -1.0], [-0.5, 0.25])
     s = np.array([-1.0, 0.0, 0.25, 1.0])
-    low, high = blocks._given(group, np.array([2.0, 3.0]), s)
+    low, high = blocks._network_values(group, np.array([2.0, 3.0]), s)
     exact = [3.75, 0.75, 0.0, 1.0]
     assert low == pytest.approx(exact)
     assert high == pytest.approx(exact)
     assert (low <= exact).all()
     assert (high >= exact).all()
-    low, high = blocks._given(TWO[0], np.array([-2.0]), s)
+    low, high = blocks._network_values(TWO[0], np.array([-2.0]), s)
     assert low == pytest.approx(-2 * s)
     assert high == pytest.approx(-2 * s)
 
 
 def test_units_without_a_weight_are_left_out() -> None:
     group = units(Number(0, 0, 0), [1.0, -1.0, 1.0], [1.0, 2.0, 3.0], first=2, own=0.5)
-    left = blocks._reading(group, np.array([9.0, 9.0, 4.0, 0.0, 5.0]))
+    left = blocks._units_read(group, np.array([9.0, 9.0, 4.0, 0.0, 5.0]))
     assert left.bias is not None
     assert [a.tolist() for a in (left.units, left.signs, left.bias, left.own)] == [
         [2, 4],
@@ -223,7 +233,7 @@ def test_units_without_a_weight_are_left_out() -> None:
         [1, 3],
         [0.5] * 2,
     ]
-    assert blocks._reading(TWO[1], np.array([0.0, 1.0])).bias is None
+    assert blocks._units_read(TWO[1], np.array([0.0, 1.0])).bias is None
 
 
 def test_where_a_number_lies() -> None:
