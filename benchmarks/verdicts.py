@@ -40,7 +40,18 @@ def one_component(answers: int) -> tuple[Any, Any, dict[str, Any]]:
 Case = Callable[[], tuple[Any, Any, dict[str, Any]]]
 LATTICE = {"mapping": "lattice"}
 ROUTES: dict[str, list[Case]] = {
-    "float64 plateaus, 1,000 classes": [lambda N=N: real_tokens(N, np.float64, 1000) for N in SIZES],
+    "float64 plateaus, 1,000 classes": [
+        lambda N=N: real_tokens(N, np.float64, 1000, readout="plateaus", mapping="temperature") for N in SIZES
+    ],
+    "float64 as chosen (packed from 32,000 on), 1,000 classes": [
+        lambda N=N: real_tokens(N, np.float64, 1000) for N in SIZES
+    ],
+    "float32 packed, 10 classes": [
+        lambda N=N: real_tokens(N, np.float32, 10, readout="packed", **LATTICE) for N in SIZES
+    ],
+    "float32 packed, 65,536 classes": [
+        lambda N=N: real_tokens(N, np.float32, 65_536, readout="packed", **LATTICE) for N in SIZES
+    ],
     "float32 retrieval, 65,536 classes": [
         lambda N=N: real_tokens(N, np.float32, 65_536, readout="retrieval", **LATTICE) for N in SIZES
     ],
