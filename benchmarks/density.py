@@ -1,7 +1,8 @@
 """How densely answers are stored: bits a parameter for any number of classes, and shapes of data that were dear.
 
-Every row is built by the default call. All answers are asked by search, and a sample of the dense network; where it
-is said, the checker proves them in float32 for any order of summation. ONELAYER_BENCH_SEQUENCES limits the sizes.
+Every row is built by the default call. All answers are asked by search, and a sample of the dense network in NumPy,
+PyTorch and ONNX Runtime, of one row all of it; where it is said, the checker proves all of them in float32 for any
+order of summation. ONELAYER_BENCH_SEQUENCES limits the sizes.
 """
 
 from __future__ import annotations
@@ -16,11 +17,17 @@ import numpy as np
 from onelayer import Model, certify, memorize
 
 CLASSES = (2, 4, 10, 256, 65_536, 1_000_000)
-MOST = int(os.environ.get("ONELAYER_BENCH_SEQUENCES", "100000"))
-SIZES = tuple(N for N in (2_000, 20_000, 100_000) if N <= MOST)
+MOST = int(os.environ.get("ONELAYER_BENCH_SEQUENCES", "500000"))
+SIZES = tuple(N for N in (2_000, 20_000, 100_000, 500_000) if N <= MOST)
 PLACES, WIDTH = 16, 16
-#: Answers of a shape, sequences that are asked of the dense network, and the size up to which a proof is made.
-ANSWERS, DENSE, PROVED = 65_536, 100, 100_000
+#: Answers of a shape, sequences that are asked of the dense network, and the size up to which every row is proved.
+ANSWERS, DENSE, PROVED = 65_536, 100, 320_000
+#: Of the largest size these numbers of classes are built, and of the next largest these are proved.
+OF_THE_LARGEST, PROVED_OF_MANY = (256,), (256,)
+#: The row of which all answers are asked densely: sequences, classes.
+ALL_DENSE = (20_000, 256)
+#: Sequences that are run at a time.
+AT_A_TIME = 256
 
 
 def wrong(model: Model, X: Any, Y: Any, path: Any) -> int:
@@ -28,18 +35,48 @@ def wrong(model: Model, X: Any, Y: Any, path: Any) -> int:
     return sum(int(np.sum(np.asarray(a) != np.asarray(b))) for a, b in zip(found, Y, strict=True))
 
 
-def row(name: str, X: Any, Y: Any, **options: Any) -> dict[str, object]:
+def wrong_in_runtimes(model: Model, X: Any, Y: Any) -> str:
+    """Wrong answers of the dense network in PyTorch and in ONNX Runtime, where inputs are arrays of reals."""
+    if not isinstance(X, np.ndarray) or X.dtype.kind != "f" or np.ndim(Y) != 2:
+        return "not asked"
+    import onnxruntime
+    import torch
+
+    from onelayer.export.onnx import build
+    from onelayer.export.torch import to_torch
+
+    module, found = to_torch(model.transformer), []
+    session = onnxruntime.InferenceSession(build(model.transformer).SerializeToString())
+    for name in ("torch", "onnx"):
+        count = 0
+        for start in range(0, len(X), AT_A_TIME):
+            some = np.ascontiguousarray(X[start : start + AT_A_TIME], model.transformer.dtype)
+            lengths = np.full(len(some), some.shape[1], np.int64)
+            if name == "torch":
+                with torch.no_grad():
+                    out = module(torch.tensor(some), torch.tensor(lengths)).numpy()
+            else:
+                out = np.asarray(session.run(["outputs"], {"tokens": some, "lengths": lengths})[0])
+            count += int((np.rint(out[..., 0]) != Y[start : start + AT_A_TIME]).sum())
+        found.append(f"{name} {count}")
+    return ", ".join(found)
+
+
+def row(
+    name: str, X: Any, Y: Any, *, proved: bool = False, all_dense: bool = False, **options: Any
+) -> dict[str, object]:
     start = time.process_time()
     model = memorize(X, Y, certify=False, **options)
     built = time.process_time() - start
-    M, few = int(model.ledger["tokens"]), max(1, DENSE * PLACES * len(X) // int(model.ledger["tokens"]))
+    M = int(model.ledger["tokens"])
+    few = len(X) if all_dense else max(1, DENSE * PLACES * len(X) // M)
     verdict, proof = "not asked", float("nan")
-    if M <= PROVED:
+    if proved or M <= PROVED:
         start = time.process_time()
         claims = certify(model, X, Y).claims
         proof = (time.process_time() - start) / M * 1e6
-        proved = any(c["type"] == "memorizes" and c["arith"] == model.ledger["dtype"] for c in claims)
-        verdict = "VERIFIED" if proved else "not proved"
+        sure = any(c["type"] == "memorizes" and c["arith"] == model.ledger["dtype"] for c in claims)
+        verdict = "VERIFIED" if sure else "not proved"
     return {
         "data": name,
         "answers": M,
@@ -50,7 +87,9 @@ def row(name: str, X: Any, Y: Any, **options: Any) -> dict[str, object]:
         "parameters / answer": model.n_parameters / M,
         "bits / parameter": model.bits_per_parameter,
         "wrong by search": wrong(model, X, Y, "auto"),
-        f"wrong of {few} dense sequences": wrong(model, X[:few], Y[:few], "dense"),
+        "dense sequences": few,
+        "wrong of these": wrong(model, X[:few], Y[:few], "dense"),
+        "in other runtimes": wrong_in_runtimes(model, X[:few], Y[:few]),
         "any order": verdict,
         "proof CPU us / answer": proof,
     }
@@ -60,8 +99,10 @@ def measure_packed() -> Iterator[dict[str, object]]:
     for N in SIZES:
         rng = np.random.default_rng(N)
         X = rng.standard_normal((N, PLACES, WIDTH), dtype=np.float32)
-        for C in CLASSES:
-            yield {"classes": C, **row(f"{N:,} x {PLACES}", X, rng.integers(0, C, (N, PLACES)))}
+        for C in CLASSES if N < 500_000 else OF_THE_LARGEST:
+            Y = rng.integers(0, C, (N, PLACES))
+            asked = {"proved": N == 100_000 and C in PROVED_OF_MANY, "all_dense": (N, C) == ALL_DENSE}
+            yield {"classes": C, **row(f"{N:,} x {PLACES}", X, Y, **asked)}
 
 
 def bag_answers(bags: Any, classes: int) -> Any:

@@ -78,6 +78,12 @@ class Layout:
         """In which word, and at which place of it, a lane has a digit of its class."""
         return divmod(lane * self.digits + digit, self.capacity)
 
+    def runs(self, lane: int) -> list[tuple[int, int, int, int]]:
+        """Where the digits of a lane lie: (word, lowest place, first digit, digits) of each word that has some."""
+        places = [self.place(lane, c) for c in range(self.digits)]
+        starts = [c for c, (_, place) in enumerate(places) if c == 0 or place == 0]
+        return [(*places[a], a, z - a) for a, z in zip(starts, [*starts[1:], self.digits], strict=True)]
+
     def digit_at(self, word: int, place: int) -> tuple[int, int] | None:
         """Whose digit that is: (lane, digit), or None."""
         lane, digit = divmod(word * self.capacity + place, self.digits)

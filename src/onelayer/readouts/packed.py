@@ -56,6 +56,7 @@ class _Way:
     shape: Shape
     answers: Array
     classes: Array | None
+    finest: float  # row cells that the coordinates allow
 
     @property
     def parameters(self) -> float:
@@ -71,10 +72,10 @@ def _best_way(keys: Array, values: Array, print_bits: float) -> _Way | None:
     if whole and not (values % 1).any():
         ways = shapes(len(keys), int(values.max()) + 1, finest, parts=values.shape[1])
         if ways:
-            found.append(_Way(ways[0], ways[0].layout.number(values.astype(np.int64)), None))
+            found.append(_Way(ways[0], ways[0].layout.number(values.astype(np.int64)), None, finest))
     classes, answers = numbered_classes(values)
     ways = shapes(len(keys), int(answers.max()) + 1, finest, print_bits)
-    found += [_Way(ways[0], answers, classes)] if ways else []
+    found += [_Way(ways[0], answers, classes, finest)] if ways else []
     found = [way for way in found if keys.shape[1] >= COORDINATES + len(print_sizes(way.shape.layout))]
     return min(found, key=lambda way: way.parameters, default=None)
 
@@ -102,7 +103,7 @@ def construct(
     for (_, digit), size in zip(cuts, sizes, strict=True):
         own += value * digit
         value *= size
-    packed = _pack(keys, own + way.answers, layout, dtype, radius, seed)
+    packed = _pack(keys, own + way.answers, layout, dtype, radius, seed, way.finest)
     if packed is None:
         return None
     (gadget,), other = packed.gadgets, 0.0
@@ -125,9 +126,8 @@ def _print_steps(cells: Cells, dtype: np.dtype[Any]) -> tuple[PrintSteps, float]
 
 
 def _pack(
-    keys: Array, answers: Array, layout: Layout, dtype: np.dtype[Any], radius: float, seed: int
+    keys: Array, answers: Array, layout: Layout, dtype: np.dtype[Any], radius: float, seed: int, finest: float
 ) -> Readout | None:
-    finest = finest_rows(keys)
     for attempt in range(TRIES + CLUSTERED_TRIES):
         rng, later = np.random.default_rng([seed, attempt, 13]), max(0, attempt + 1 - TRIES)
         order = np.append(rng.permutation(2 * TABLES), 2 * TABLES) if not later else rng.permutation(COORDINATES)
@@ -178,23 +178,19 @@ def fill(layout: Layout, lanes: list[list[Round]], answers: Array, members: list
     """Words [m, total]: of the three cells of a key, the first less the others has its digits in its lane.
 
     Digits are solved from the lowest of a word on: what a key's cells hold below is known then, and so the borrow.
+    Those of a lane that lie in one word are solved together.
     """
-    b, words = layout.base, np.zeros((layout.words, total), np.int64)
+    b, words = layout.base, np.zeros((layout.words, total), np.int32)
     for lane, rounds in enumerate(lanes):
         own = answers[members[lane]]
-        for c in range(layout.digits):
-            u, place = layout.place(lane, c)
-            unit = b**place
-            wanted = own // b**c % b
-            digits = np.zeros(total, np.int64)
+        for u, place, first, count in layout.runs(lane):
+            unit, size, word = b**place, b**count, words[u]
+            wanted = (own // b**first % size).astype(np.int32)
             for keys, at, cells in reversed(rounds):
-                below = words[u].take(cells) % unit
-                borrow = (below[:, 0] - below[:, 1] - below[:, 2]) // unit
-                here = digits.take(cells)  # of the cell that is still to be set, 0
-                lacking = wanted[keys] - borrow - (here[:, 0] - here[:, 1] - here[:, 2])
-                digits[at] = np.where(at == cells[:, 0], lacking, -lacking) % b
-            words[u] += digits * unit
-    return words
+                held = word.take(cells)  # of the cell that is still to be set, only what is below
+                lacking = wanted.take(keys) - (held[:, 0] - held[:, 1] - held[:, 2]) // unit
+                word[at] += np.where(at == cells[:, 0], lacking, -lacking) % size * unit
+    return words.astype(np.int64)
 
 
 def _build(
