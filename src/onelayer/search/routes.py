@@ -34,7 +34,7 @@ ROOMY = 1.5
 #: Sequences of fewer components, all tokens counted, are not told from unknown inputs by the cells of a lattice.
 FEWEST_COMPONENTS = 3
 #: Answers from which on fingerprints are worth two more coordinates.
-FEWEST_PRINTED = 4096
+FEWEST_PRINTED = 6144
 #: Up to this many answers float32 tries the published head first; beyond, its ids are too close together.
 SMALL_FOR_FLOAT32 = 512
 
