@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.float32 import floor as floor32
 from onelayer import memorize
 
 #: What a proof costs is measured in benchmarks/verdicts.py.
@@ -66,6 +67,35 @@ def growth(sizes: tuple[int, ...] = (2_000, 6_000, 20_000, 60_000, 200_000)) -> 
     return rows
 
 
+def in_float32(sizes: tuple[int, ...] = (6_250, 20_000, 62_500, 100_000, 625_000)) -> list[dict[str, Any]]:
+    """CPU seconds of packed cells and of the floor in float32, in turn; and how the build grows with answers."""
+    rows: list[dict[str, Any]] = []
+    for N in sizes:
+        rng = np.random.default_rng(N)
+        X, Y = rng.standard_normal((N, n, d), dtype=np.float32), rng.integers(0, 1000, (N, n))
+        pairs = [(cpu(floor32, X), cpu(build, X, Y)) for _ in range(3 if N <= 100_000 else 1)]
+        lowest, built = (min(times) for times in zip(*pairs, strict=True))
+        rows.append(
+            {
+                "N": N,
+                "answers": N * n,
+                "floor CPU s": lowest,
+                "build CPU s": built,
+                "build / floor": built / lowest,
+                "build us / answer": built / N / n * 1e6,
+            }
+        )
+        print(rows[-1], flush=True)
+    slope = np.polyfit(np.log([r["N"] for r in rows]), np.log([r["build CPU s"] for r in rows]), 1)[0]
+    return [*rows, {"N": "exponent", "build CPU s": float(slope)}]
+
+
+def cpu(function: Any, *arguments: Any) -> float:
+    start = time.process_time()
+    function(*arguments)
+    return time.process_time() - start
+
+
 def memory(N: int) -> dict[str, Any]:
     X, Y = data(N, 2)
     tracemalloc.start()
@@ -80,5 +110,6 @@ def run() -> dict[str, list[dict[str, Any]]]:
     return {
         "Build against the floor": [against_the_floor(20_000)],
         "Growth of the build": growth(),
+        "In float32, against the same floor in float32": in_float32(),
         "Peak memory of the build": [memory(N) for N in (20_000, 100_000)],
     }

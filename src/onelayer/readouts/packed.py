@@ -45,7 +45,7 @@ FALSE_HITS = 1e-4
 
 def expected_parameters(keys: Array, values: Array, print_bits: float = 0.0) -> float:
     """A forecast, by which readouts are compared before one is built; infinite where none can be."""
-    way = _best_way(keys, values, print_bits)
+    way = _best_way(keys, values, print_bits, finest_rows(keys, sampled=True))
     return float("inf") if way is None else way.parameters
 
 
@@ -65,9 +65,9 @@ class _Way:
         return float(self.shape.parameters + listed)
 
 
-def _best_way(keys: Array, values: Array, print_bits: float) -> _Way | None:
+def _best_way(keys: Array, values: Array, print_bits: float, finest: float) -> _Way | None:
     """The smallest: answers are numbered, or, if they are vectors of classes, each class has digits of its own."""
-    found, finest = [], finest_rows(keys)
+    found = []
     whole = values.shape[1] > 1 and not print_bits and values.min() >= 0 and values.max() < MOST_CLASSES
     if whole and not (values % 1).any():
         ways = shapes(len(keys), int(values.max()) + 1, finest, parts=values.shape[1])
@@ -91,7 +91,7 @@ def construct(
 ) -> Readout | None:
     """Distinct coordinates [M, 7 or more] and answers [M, q]; None if the keys would not peel. With a default,
     fingerprints, of which about a share of ``false_hits`` agree by chance, say what is stored."""
-    way = _best_way(keys, values, 0.0 if default is None else -np.log2(false_hits))
+    way = _best_way(keys, values, 0.0 if default is None else -np.log2(false_hits), finest_rows(keys))
     if way is None:
         return None
     classes, layout = way.classes, way.shape.layout
