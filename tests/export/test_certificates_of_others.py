@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import onelayer
@@ -73,6 +75,52 @@ def test_a_folder_that_is_not_the_proved_model_is_not_loaded(name: str, tmp_path
         (folder / file).write_bytes(content)
     with pytest.raises(onelayer.FileError, match=words):
         onelayer.load(folder)
+
+
+def box(**changes: Any) -> Change:
+    return lambda m: interface(box=replace(m.interface.box, **changes))(m)
+
+
+FUNCTIONS: dict[str, dict[str, Any]] = {
+    "formula": {"target": "x - mean(y)", "n": 3, "tolerance": 0.1},
+    "quantise": {"target": "x - mean(y)", "n": 2, "tolerance": 0.3, "construction": "quantise"},
+    "assumed": {
+        "target": lambda X: np.sin(X).mean(axis=1),
+        "n": 2,
+        "tolerance": 0.3,
+        "kind": "invariant",
+        "lipschitz": 1.0,
+    },
+}
+OTHER_FUNCTIONS: dict[str, Change] = {
+    "bound": interface(error_bound=1e-9),
+    "box": box(low=-2.0),
+    "high": box(high=2.0),
+    "dtype": box(dtype=np.dtype("float64")),
+    "tokens": lambda m: interface(target=onelayer.approximate("x*mean(y)", n=4, tolerance=0.5).target)(m),
+    "left out": interface(left_out=0.0),
+    "cells": box(radius=0.5),
+}
+#: Nothing is left out by a formula, and its bound is not about cells.
+ALL_OF_THE_BOX = {("formula", "left out"), ("formula", "cells")}
+
+
+@functools.cache
+def computed(name: str) -> onelayer.Model:
+    return onelayer.approximate(**FUNCTIONS[name])
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("change", OTHER_FUNCTIONS)
+def test_a_function_has_the_bound_box_and_target_that_were_proved(name: str, change: str) -> None:
+    model = computed(name)
+    assert model.verify().result == "VERIFIED"
+    other = OTHER_FUNCTIONS[change](model)
+    if (name, change) in ALL_OF_THE_BOX:
+        assert other.verify().result == "VERIFIED"
+        return
+    with pytest.raises(onelayer.OptionError, match="no claim says error_bound="):
+        other.verify()
 
 
 def test_hardmax_is_not_verified_by_a_proof_about_softmax() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -18,6 +19,8 @@ from onelayer.problems.targets import Target
 from onelayer.problems.targets.box import Box
 
 Array = NDArray[Any]
+#: Claims that bound the largest error.
+LARGEST_ERROR = ("sup_error", "sup_error_everywhere", "formula_error")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +85,33 @@ class Function(Answers):
     @property
     def allowed_error(self) -> float:
         return self.tolerance
+
+    def unclaimed(self, _claims: Iterable[Mapping[str, Any]]) -> str:
+        """The bound must be one that is claimed in the model's arithmetic, about its target, on all of its box."""
+        if self.error_bound == np.inf or any(self._is_bounded_by(claim) for claim in _claims):
+            return ""
+        return f"no claim says error_bound={self.error_bound:.4g}"
+
+    def _is_bounded_by(self, claim: Mapping[str, Any]) -> bool:
+        if claim["type"] not in LARGEST_ERROR or claim["arith"] != self.box.dtype.name:
+            return False
+        of, target = claim["target"], self.target
+        if claim["type"] == "formula_error":  # its lines are folded, so only its size is compared
+            about = (of["d"], of["per"]) == (target.d, target.per) and of["tokens"] >= target.n
+            sides = [tuple(map(float.fromhex, side)) for side in of["box"]]
+        else:
+            assumed = target.lipschitz is not None and of.get("lipschitz") == target.lipschitz.hex()
+            about = assumed or (target.program is not None and of == target.program.to_json())
+            sides = [(float.fromhex(claim["low"]), float.fromhex(claim["high"]))] * target.d
+        inside = all(a <= low and high <= b for (a, b), (low, high) in zip(sides, self.box.sides, strict=False))
+        numbers = {name: float.fromhex(claim[name]) for name in ("bound", "radius", "measure") if name in claim}
+        return (
+            about
+            and inside
+            and numbers["bound"] <= self.error_bound
+            and numbers.get("radius", np.inf) >= self.box.radius
+            and numbers.get("measure", 0.0) <= self.left_out
+        )
 
     def describe(self) -> str:
         proved = np.isfinite(self.error_bound)
