@@ -90,6 +90,7 @@ MAKERS: dict[str, Callable[[], Made]] = {
         f"readout {readout}": stored(F, Y, readout=readout)
         for readout in ("plateaus", "boxes", "table", "retrieval", "bits", "triangular")
     },
+    "readout packed": stored(np.arange(4000).reshape(-1, 4), np.arange(4000).reshape(-1, 4) % 7, readout="packed"),
     "interpolated reals": stored(X, REALS, readout="triangular", dtype="float64"),
     "text of bytes": text(b"\xff\x00\xff\x01 \xff", 2),
     "text": text(TEXT, 6),
@@ -100,6 +101,10 @@ MAKERS: dict[str, Callable[[], Made]] = {
     "positional": function("reversal", n=2, tolerance=0.2, construction="positional"),
     "continuous": function("x*x", n=1, tolerance=0.3, construction="continuous"),
     "positional in float64": function("x1*x2 + x1", n=2, tolerance=0.1, construction="positional", dtype="float64"),
+    "formula": function("x - mean(y)", n=3, tolerance=0.1),
+    "formula in float64, two sides": function(
+        "softmax(dot(x, y), y)", n=2, d=2, tolerance=0.1, low=[0.0, -1.0], high=[1.0, 0.5], dtype="float64"
+    ),
     "three tokens": function("max", n=3, tolerance=0.2),
     "a Python function": function(wave, n=2, tolerance=0.3, kind="invariant", lipschitz=3.0),
     "a Python function of which nothing is known": function(
