@@ -22,7 +22,8 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not run `__getattr_
     from onelayer.export.torch import to_torch  # noqa: F401
     from onelayer.in_context import InContextRegressor  # noqa: F401
     from onelayer.measure.survival import cast  # noqa: F401
-    from onelayer.model import Model, certify, load, save  # noqa: F401
+    from onelayer.model import Model, certify, save  # noqa: F401
+    from onelayer.sharded.model import ShardedModel, load  # noqa: F401
     from onelayer.sklearn import OneLayerMemorizer  # noqa: F401
 
     Memory = TextMemory = Approximation = Model
@@ -41,7 +42,8 @@ _NAMES = {
     "onelayer.contexts.boltzmann": ("boltzmann",),
     "onelayer.errors": ("DataError", "FileError", "HypothesisError", "OnelayerError", "OptionError"),
     "onelayer.measure.survival": ("cast",),
-    "onelayer.model": ("Model", "certify", "load", "save"),
+    "onelayer.model": ("Model", "certify", "save"),
+    "onelayer.sharded.model": ("ShardedModel", "load"),
 }
 _EXTRAS = {
     "onelayer.export.onnx": ("to_onnx", "onnx"),

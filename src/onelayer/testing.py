@@ -98,7 +98,7 @@ def _promises(cls: Kind) -> Iterator[tuple[str, Callable[[], str]]]:
     dtype = "float32" if _on_lattice(cls) else "float64"
 
     def make(X: Array, Y: Array, **more: Any) -> Model:
-        return memorize(X, Y, **{"dtype": dtype, "certify": False, **option, **more})
+        return memorize(X, Y, cluster=None, **{"dtype": dtype, "certify": False, **option, **more})
 
     X, Y = _data()
     model: list[Model] = []

@@ -1,6 +1,7 @@
 """A small checker of certificates about one-layer Transformers. It imports nothing of the library."""
 
 import os
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy, if it is not there yet: products here are small
@@ -8,14 +9,32 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy, if it is not
 if TYPE_CHECKING:
     from onelayer_checker.core.claims import Claim, Verdict
     from onelayer_checker.front import Report, check
+    from onelayer_checker.shards import Shard, check_shard, check_shards, conclude, read_manifest
 
-__all__ = ["Claim", "Report", "Verdict", "check"]
+__all__ = [
+    "Claim",
+    "Report",
+    "Shard",
+    "Verdict",
+    "check",
+    "check_shard",
+    "check_shards",
+    "conclude",
+    "read_manifest",
+]
+
+#: A model in shards: its manifest, and the folders beside it.
+MANIFEST, ROUTER, SHARDS_FORMAT = "shards.json", "router", "onelayer-shards/1"
+SHARDS = {"Shard", "check_shard", "check_shards", "conclude", "read_manifest"}
+
+
+def folder_of(number: int) -> str:
+    """Shards have no names of their own: a manifest cannot lead out of its folder, or to one shard twice."""
+    return f"shard-{number:05d}"
 
 
 def __getattr__(name: str) -> Any:
     """Imported when it is asked for: where NumPy is missing, `python -m` must come as far as to say so."""
     if name not in __all__:
         raise AttributeError(name)
-    from onelayer_checker import front
-
-    return getattr(front, name)
+    return getattr(import_module(f"onelayer_checker.{'shards' if name in SHARDS else 'front'}"), name)

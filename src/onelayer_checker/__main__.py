@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
+from onelayer_checker import MANIFEST
+
 UNFIT, USAGE, INTERRUPTED, BROKEN_PIPE = 4, 64, 130, 141  # exit codes; only the first is one of a verdict
 
 
@@ -44,25 +46,21 @@ def run() -> int:
         parser.error("--jobs is at least 1, --bits from 64 to 8192")
     from onelayer_checker.core.meaning import Required  # not before: what is missing must not end in exit code 1
     from onelayer_checker.front import check
+    from onelayer_checker.shards import check_shards
 
     try:
         for text in given.require:
             Required.read(text)
     except ValueError as error:
         parser.error(str(error))
-    report = check(
-        given.folder,
-        data=given.data,
-        require=given.require,
-        engine=given.engine,
-        escalate=given.escalate,
-        dense=given.dense,
-        jobs=given.jobs,
-        bits=given.bits,
-        budget=given.budget,
-        memory=given.memory,
-        show=(lambda _: None) if given.json else say,
-    )
+    options = {name: value for name, value in vars(given).items() if name not in ("folder", "data", "json")}
+    options["show"] = (lambda _: None) if given.json else say
+    if (given.folder / MANIFEST).is_file():
+        if given.data is not None:
+            parser.error("--data goes with a folder of one model; `onelayer verify` parts data for shards")
+        report = check_shards(given.folder, **options)
+    else:
+        report = check(given.folder, data=given.data, **options)
     if given.json:
         print(json.dumps(report.to_json()), flush=True)
     else:

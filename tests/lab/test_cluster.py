@@ -48,14 +48,14 @@ def test_a_sweep_survives_a_killed_worker(cluster, tmp_path, monkeypatch) -> Non
 
 
 def test_addresses_that_do_not_answer_are_refused(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("onelayer.lab.harness.PATIENCE", 1.0)
+    monkeypatch.setattr("onelayer.sharded.workers.PATIENCE", 1.0)
     for address in ("tcp://127.0.0.1:9", "nonsense", ""):
         with pytest.raises(OptionError, match="a Dask scheduler that answers"):
             lab.run(NAME, results=tmp_path, cluster=address)
 
 
 def test_a_scheduler_without_workers_is_refused(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("onelayer.lab.harness.PATIENCE", 1.0)
+    monkeypatch.setattr("onelayer.sharded.workers.PATIENCE", 1.0)
     with (
         distributed.LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address=None) as empty,
         pytest.raises(OptionError, match=r"has none.*dask worker tcp://"),

@@ -44,12 +44,14 @@ from onelayer.cli.console import (
 )
 from onelayer.cli.exit_codes import ExitCode, of_error
 from onelayer.cli.learning import learn, learner, learners
+from onelayer.cli.sharded import predict_in_shards
 from onelayer.compile.memorize import memorize as memorize_data
 from onelayer.errors import FileError, MissingExtraError, OnelayerError, visible
 from onelayer.measure.price import compare
 from onelayer.measure.recall import outside_box, recall_answers
 from onelayer.model import load
 from onelayer.problems.tables import example, read_table, replace_answers, write_answers
+from onelayer.sharded.model import is_sharded
 
 app = typer.Typer(
     name="onelayer",
@@ -78,6 +80,9 @@ def predict(
     """Answer for sequences, stored or not."""
     if out_file is not None and out_file.exists() and not overwrite:
         raise FileError("file", "a new file for the answers", f"{out_file} exists", "Pass --overwrite.")
+    if is_sharded(model):
+        predict_in_shards(model, data, out_file, check_answers, as_json)
+        return
     with progress() as step, about(data):
         step("reading")
         memory, table = load(model), read_table(data)

@@ -14,15 +14,22 @@ from onelayer.certificates.explain import explain as explain_folder
 from onelayer.certificates.folder import CERTIFICATE
 from onelayer.certificates.names import FILE as NAMES
 from onelayer.cli.console import AsJson, Model, about, print_json, progress, say
+from onelayer.cli.sharded import ClusterOption, Workers, cluster_of, verify_in_shards
 from onelayer.errors import DataError, FileError, MissingExtraError, OptionError
 from onelayer.export.bundle import DESCRIPTION
 from onelayer.measure.exports import onnx_mismatch, replay, torch_mismatch
 from onelayer.measure.report import write_report
 from onelayer.problems.tables import READERS, format_of, read_table
+from onelayer.sharded.model import is_sharded
 from onelayer_checker import Report, check
 
 #: Files that the checker reads itself; it takes files that are no tables for texts.
 READ_THERE = ".jsonl"
+CLAIMS = "claims such as 'memorizes', 'memorizes float32' or 'memorizes float32 1e-6'"
+Engine = Annotated[
+    Literal["numpy", "arb", "both"],
+    typer.Option(help="Which engine judges real arithmetic; with both, the two must agree."),
+]
 
 
 def verify(
@@ -41,16 +48,20 @@ def verify(
         str,
         typer.Option("--replay", help="Also run the model in: numpy,torch,onnx (this can refute, never prove)."),
     ] = "",
-    engine: Annotated[
-        Literal["numpy", "arb", "both"],
-        typer.Option(help="Which engine judges real arithmetic; with both, the two must agree."),
-    ] = "numpy",
+    engine: Engine = "numpy",
     budget: Annotated[float | None, typer.Option(help="Operations that the checker may spend.")] = None,
     memory: Annotated[float | None, typer.Option(help="Bytes of memory that the checker may use.")] = None,
+    workers: Workers = None,
+    cluster: ClusterOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Have the independent checker decide a bundle's certificate. Exit code 0 only for VERIFIED."""
     lines: list[str] = []
+    if is_sharded(model):
+        other, by = bool(onnx_file or torch_file or runtimes or engine != "numpy"), cluster_of(workers, cluster)
+        verdict, lines = verify_in_shards(model, data, require, by, other, budget=budget, memory=memory)
+        print_json(verdict.to_json()) if as_json else show_verdict(model, verdict, lines, {})
+        raise typer.Exit(verdict.exit_code)
     with progress() as step:
         step("reading")
         given, read_here = given_data(model, data)
@@ -68,21 +79,16 @@ def verify(
                 progress=lambda done, total: step(f"checking: {done:,} of {total:,} sequences"),
             )
         except ValueError as error:
-            needs = "claims such as 'memorizes', 'memorizes float32' or 'memorizes float32 1e-6'"
-            raise OptionError("data", needs, str(error), "Correct --require.") from None
-        verdict = replace(verdict, notes=(*verdict.notes, *read_here))
+            raise OptionError("data", CLAIMS, str(error), "Correct --require.") from None
+        verdict, exports = replace(verdict, notes=(*verdict.notes, *read_here)), {}
         if verdict.gate == "flint":
             raise MissingExtraError(f"--engine {engine}", "python-flint", "exact")
-        exports: dict[str, str] = {}
         if verdict.result == "VERIFIED":
             step("comparing exports")
             exports = exports_of(model, onnx_file, torch_file, runtimes)
-            if any(exports.values()):
-                verdict = replace(verdict, result="NOT VERIFIED")
-    if as_json:
-        print_json(verdict.to_json() | {"exports": exports})
-    else:
-        show_verdict(model, verdict, lines, exports)
+            verdict = replace(verdict, result="NOT VERIFIED") if any(exports.values()) else verdict
+    said = verdict.to_json() | {"exports": exports}
+    print_json(said) if as_json else show_verdict(model, verdict, lines, exports)
     raise typer.Exit(verdict.exit_code)
 
 

@@ -29,6 +29,7 @@ from onelayer.cli.console import (
     say,
 )
 from onelayer.cli.exit_codes import ExitCode
+from onelayer.cli.sharded import ClusterOption, ShardAnswers, Workers, cluster_of, memorize_in_shards
 from onelayer.compile.memorize import memorize as memorize_data
 from onelayer.compile.memorize import settle_conflicts
 from onelayer.compile.planning import plan as plan_data
@@ -40,6 +41,7 @@ from onelayer.problems.answers import Answers, read_answers
 from onelayer.problems.conflicts import Settled
 from onelayer.problems.sequences import Sequences, read_sequences
 from onelayer.problems.tables import Table, read_table
+from onelayer.sharded.build import SHARD_ANSWERS, Sharding
 
 
 def memorize(
@@ -66,12 +68,19 @@ def memorize(
         float | None,
         typer.Option(help="How far certified real answers may be off; by default by rounding only."),
     ] = None,
+    workers: Workers = None,
+    cluster: ClusterOption = None,
+    shard_answers: ShardAnswers = SHARD_ANSWERS,
     as_json: AsJson = False,
 ) -> None:
     """Compile sequences and answers into a one-layer model, check every answer, and certify it."""
+    if (by := cluster_of(workers, cluster)) is not None:
+        chosen = (rank, dtype, mapping, readout, positions, default, false_hits, seed)
+        sharding = Sharding(cluster=by, folder=out_dir, shard_answers=shard_answers, overwrite=overwrite)
+        memorize_in_shards(data, chosen, sharding, on_conflict, certificate is not False, as_json)
+        return
     check_target(out_dir, overwrite=overwrite)
-    if conflicts_file is not None and conflicts_file.exists() and not overwrite:
-        raise FileError("file", "a new file for the conflicts", f"{conflicts_file} exists", "Pass --overwrite.")
+    check_conflicts_file(conflicts_file, overwrite)
     with progress() as step, about(data):
         step("reading")
         table = read_table(data)
@@ -94,6 +103,11 @@ def memorize(
     if not measured.perfect:
         err.print(f"the first wrong answer: {measured.first_wrong}", markup=False)
         raise typer.Exit(ExitCode.NO)
+
+
+def check_conflicts_file(path: Path | None, overwrite: bool) -> None:
+    if path is not None and path.exists() and not overwrite:
+        raise FileError("file", "a new file for the conflicts", f"{path} exists", "Pass --overwrite.")
 
 
 def show_memorized(

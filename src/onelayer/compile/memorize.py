@@ -9,8 +9,9 @@ Differs    constants are searched and measured instead of prescribed; repeated t
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack, overload
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -33,11 +34,36 @@ from onelayer.problems.sequences import read_sequences
 from onelayer.readouts.method import READOUTS
 from onelayer.search.problem import NO_DEFAULT, Mapping, Options, Problem, Readout, read_problem
 from onelayer.search.routes import BestCandidate, Step, in_a_dtype_that_does
+from onelayer.sharded.build import Sharding, Wish, build_shards
+from onelayer.sharded.model import ShardedModel
+from onelayer.sharded.workers import Cluster
 from onelayer.statements import CATALOGUE
 
 STATEMENT = CATALOGUE["memorize"]
 
 
+class Choices(Options, total=False):
+    """What `memorize` lets a person choose besides, wherever the model is built."""
+
+    on_conflict: OnConflict
+    certify: bool | None
+    tolerance: float | None
+    on_step: Step | None
+
+
+@overload
+def memorize(X: Any, Y: Any, *, cluster: None = None, **choices: Unpack[Choices]) -> Model: ...
+@overload
+def memorize(
+    X: Any,
+    Y: Any,
+    *,
+    cluster: Cluster,
+    folder: str | os.PathLike[str],
+    shard_answers: int = ...,
+    overwrite: bool = ...,
+    **choices: Unpack[Choices],
+) -> ShardedModel: ...
 def memorize(
     X: Any,
     Y: Any,
@@ -56,7 +82,8 @@ def memorize(
     certify: bool | None = None,
     tolerance: float | None = None,
     on_step: Step | None = None,
-) -> Model:
+    **shards: Unpack[Sharding],
+) -> Model | ShardedModel:
     """Compile sequences and answers into a one-layer Transformer that reproduces every answer. No training.
 
     X         floats [N, n, d] (or [N, n], read as width 1), token ids [N, n], or a list of sequences
@@ -72,29 +99,30 @@ def memorize(
     positions whether the order of the tokens matters
     default   what an input that is not stored is answered. Some contexts are so close to stored ones that they are
               taken for them: the ledger has a bound on their share, with what it assumes (``false_hits``), and what
-              was measured on sequences drawn at random (``false_hits_measured``). A sequence with a token that is
-              not in the vocabulary, or too large for the dtype, gets it at all its tokens; without a default, both
-              are errors
+              was measured on random sequences (``false_hits_measured``). A sequence with a token that is not in the
+              vocabulary, or too large for the dtype, gets it everywhere; without a default, both are errors
     false_hits  with a default, which share of unknown inputs may get another answer: stored answers are given
               fingerprints of so many bits, -log2 of it. Left out, 1e-4 for many answers; few are kept in a table
     seed      same data and seed, same weights
     scope     "token" or "sequence", where the shape of Y leaves it open
-    on_conflict  what to do where one context has several answers: "refuse" the data; keep the "first" of them, or
-              the most frequent ("vote"; of equally frequent ones the first); or "drop" every sequence that has a
-              part in it. The ledger counts and lists them
+    on_conflict  where one context has several answers: "refuse" the data; keep the "first", or the most frequent
+              ("vote"; the first of equals); or "drop" every sequence with a part in it. The ledger lists them
     certify   True: have every answer proved, or raise; False: do not; None: where that takes at most a few times
               the build, and if it can be. The model has its ``certificate``; without one, the ledger says why
     tolerance how far real answers may be off, to be proved; by default as far as rounding to the dtype
     on_step   called with a line of text at each stage
+    cluster   for data that no memory holds: processes, or a Dask cluster, that write the model to ``folder`` in
+              shards; `onelayer.sharded.build.Sharding` says how X and Y are given then, and what else is chosen
 
     Raises HypothesisError, naming the place and a remedy, for data that no such model can satisfy.
-
     >>> model = memorize([["river", "bank"], ["bank", "robber"]], [["water", "shore"], ["money", "crime"]])
     >>> model.predict([["robber", "bank"]]).tolist()
     [['crime', 'money']]
     """
     options = Options(lengths=lengths, rank=rank, dtype=dtype, mapping=mapping, readout=readout)
     options |= Options(positions=positions, default=default, false_hits=false_hits, seed=seed, scope=scope)
+    if shards.get("cluster") is not None:
+        return build_shards(X, Y, Wish(options, on_conflict, certify is not False, compile_shard), shards, on_step)
     return _compile(settle_conflicts(X, Y, on_conflict, options), options, certify, tolerance, on_step)
 
 
@@ -105,6 +133,11 @@ def settle_conflicts(X: Any, Y: Any, on_conflict: OnConflict, options: Options) 
     dtype = options.get("dtype")
     seen_as = dtype if dtype in ("float32", np.float32) else None
     return settle(sequences, answers, on_conflict, bool(options.get("positions")), seen_as)
+
+
+def compile_shard(given: Settled, options: Options) -> Model:
+    """A part of the data whose contexts no other part has, without a proof."""
+    return _compile(given, options, False, None, None)
 
 
 def _compile(

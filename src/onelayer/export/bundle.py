@@ -31,6 +31,7 @@ from onelayer.interfaces import Answers, interface_from_json
 from onelayer.ledger import Ledger
 from onelayer.network import Transformer, structure
 from onelayer.problems.answers import AnswerForm
+from onelayer_checker import MANIFEST, folder_of
 
 if TYPE_CHECKING:
     from onelayer.model import Model
@@ -147,8 +148,9 @@ def check_target(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
     return target
 
 
-def read(path: str | os.PathLike[str]) -> Parts:
-    """Read a bundle; a truncated, edited or mismatched one is refused by name."""
+def read(path: str | os.PathLike[str], *, proof: bool = True) -> Parts:
+    """Read a bundle; a truncated, edited or mismatched one is refused by name. Without ``proof``, neither the
+    certificate nor the data it is about is read."""
     folder = Path(path)
     text, weights = _content(folder, DESCRIPTION), _content(folder, WEIGHTS)
     try:
@@ -171,7 +173,7 @@ def read(path: str | os.PathLike[str]) -> Parts:
         parts = _rebuild(description, load_tensors(weights), names)
         if known != FIRST and names_of(parts) != names:
             raise _refusal(folder, f"{NAMES} does not fit the weights", "Save the model again.")
-        certificate = _certificate(folder, weights, description, parts)
+        certificate = _certificate(folder, weights, description, parts) if proof else None
         if known == FORMAT and (found := _of_another(parts, certificate)):
             raise _refusal(folder, f"its certificate is of another model: {found}", "Save the model again.")
         return replace(parts, certificate=certificate)
@@ -185,6 +187,9 @@ def _content(folder: Path, name: str) -> bytes:
     try:
         return (folder / name).read_bytes()
     except (FileNotFoundError, NotADirectoryError) as error:
+        if (folder / MANIFEST).is_file():
+            remedy = f"Name one of its shards, such as {folder / folder_of(0)}."
+            raise _refusal(folder, "it is a model in shards", remedy) from None
         raise _refusal(folder, f"there is no {error.filename}", "Give the folder that `save` wrote.") from None
     except OSError as error:
         raise FileError.of(error, folder) from error

@@ -12,12 +12,11 @@ from onelayer.errors import MissingExtraError, OptionError
 from onelayer.lab.experiment import Case, Preset, Row
 from onelayer.lab.registry import find
 from onelayer.lab.store import Store
+from onelayer.sharded.workers import RETRIES, client_of
 
 #: Called with how many pieces of work are done, and of how many.
 Progress = Callable[[int, int], None]
 DEFAULT_SEEDS = {"quick": 3, "full": 5}
-#: On a cluster: how often a piece that failed is tried again, and how long to wait for an answer.
-RETRIES, PATIENCE = 3, 10.0
 
 
 def run(
@@ -81,7 +80,10 @@ def _compute(
         return
     # One piece at a time: a batch would be lost as a whole with its worker.
     how = {"n_jobs": -1, "batch_size": 1, "pre_dispatch": "all", "return_as": "generator_unordered"}
-    with _client(cluster) as client, joblib.parallel_config(backend="dask", client=client, retries=RETRIES):
+    with (
+        client_of(cluster, "lab") as client,
+        joblib.parallel_config(backend="dask", client=client, retries=RETRIES),
+    ):
         yield from joblib.Parallel(**how)(work)
 
 
@@ -91,23 +93,3 @@ def _joblib() -> Any:
     except ImportError:
         raise MissingExtraError("The lab", "joblib", "lab") from None
     return joblib
-
-
-def _client(address: str) -> Any:
-    """A connection to a scheduler that has workers."""
-    try:
-        from distributed import Client
-    except ImportError:
-        raise MissingExtraError("A cluster", "distributed", "cluster") from None
-    try:
-        client: Any = Client(address, timeout=PATIENCE)  # type: ignore[no-untyped-call]
-    except (OSError, ValueError, TypeError) as error:
-        needs, remedy = "a Dask scheduler that answers", "Start one with: dask scheduler."
-        raise OptionError("lab", needs, f"{address!r} does not ({error})", remedy) from None
-    try:
-        client.wait_for_workers(1, timeout=PATIENCE)
-    except OSError:
-        client.close()
-        remedy = f"Start one on each machine with: dask worker {address}"
-        raise OptionError("lab", "a Dask worker at least", f"{address!r} has none", remedy) from None
-    return client
