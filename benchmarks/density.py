@@ -46,6 +46,7 @@ def wrong_in_runtimes(model: Model, X: Any, Y: Any) -> str:
     from onelayer.export.torch import to_torch
 
     module, found = to_torch(model.transformer), []
+    Y = np.searchsorted(np.asarray(model.form.classes), Y)  # the network numbers the classes that occur
     session = onnxruntime.InferenceSession(build(model.transformer).SerializeToString())
     for name in ("torch", "onnx"):
         count = 0
@@ -70,7 +71,9 @@ def row(
     built = time.process_time() - start
     M = int(model.ledger["tokens"])
     few = len(X) if all_dense else max(1, DENSE * PLACES * len(X) // M)
-    verdict, proof = "not asked", float("nan")
+    verdict: str
+    proof: float | str
+    verdict, proof = "not asked", ""
     if proved or M <= PROVED:
         start = time.process_time()
         claims = certify(model, X, Y).claims

@@ -57,6 +57,8 @@ def figures() -> str:
         "float32": _float32,
         "false_hits": _false_hits,
         "text": _text,
+        "density": _density,
+        "capacity": _capacity,
         "checker": _checker,
         "verdicts": _verdicts,
         "approximate": _approximate,
@@ -88,6 +90,41 @@ def _float32() -> list[Figure]:
             ),
         ]
     return rows
+
+
+def _density() -> list[Figure]:
+    """Bits a parameter, for each size in one line."""
+    rows, found = tables("density")["bits for any number of classes"], []
+    for M in dict.fromkeys(row["answers"] for row in rows):
+        own = [row for row in rows if row["answers"] == M]
+        shown = ", ".join(f"{row['bits / parameter']:.1f} ({row['classes']:,})" for row in own)
+        proved = [row["proof CPU us / answer"] for row in own if row["any order"] == "VERIFIED"]
+        cost = (
+            f"; {len(proved)} of {len(own)} asked, all VERIFIED, {max(proved):.0f} CPU us an answer"
+            if proved
+            else ""
+        )
+        wrong = sum(row["wrong by search"] + row["wrong of these"] for row in own)
+        found.append(
+            (f"{M:,} answers, packed: bits a parameter (classes), wrong, proved", f"{shown}; {wrong}{cost}")
+        )
+    return found
+
+
+def _capacity() -> list[Figure]:
+    ((title, rows),) = tables("capacity").items()
+    best: dict[int, dict[str, float]] = {}
+    for row in rows:
+        kind, own = str(row["model"]).split(",")[0], best.setdefault(row["classes"], {})
+        own[kind] = max(own.get(kind, 0.0), row["bits / parameter"])
+    shown = ", ".join(f"{own['compiled']:.1f} and {own['trained']:.1f} ({C:,})" for C, own in best.items())
+    limit = title.partition("at most ")[2]
+    return [
+        (
+            f"{rows[0]['answers']:,} answers: bits a parameter, compiled and trained (classes), at most {limit}",
+            shown,
+        )
+    ]
 
 
 def _false_hits() -> list[Figure]:
