@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # for type checkers and editors, which do not run `__getattr__`
     from onelayer.certificates.certificate import Certificate  # noqa: F401
     from onelayer.compile.approximate import approximate  # noqa: F401
+    from onelayer.compile.attention import equivalent, fit_attention, identify  # noqa: F401
     from onelayer.compile.learner import learner  # noqa: F401
     from onelayer.compile.memorize import memorize  # noqa: F401
     from onelayer.compile.planning import Plan, plan  # noqa: F401
@@ -35,6 +36,7 @@ __version__ = "0.1.0"
 _NAMES = {
     "onelayer.certificates.certificate": ("Certificate",),
     "onelayer.compile.approximate": ("approximate",),
+    "onelayer.compile.attention": ("equivalent", "fit_attention", "identify"),
     "onelayer.compile.learner": ("learner",),
     "onelayer.compile.memorize": ("memorize",),
     "onelayer.compile.planning": ("Plan", "plan"),

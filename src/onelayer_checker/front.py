@@ -12,6 +12,7 @@ import numpy as np
 
 import onelayer_checker.core.separated
 import onelayer_checker.functions
+import onelayer_checker.looped.identified
 import onelayer_checker.looped.limits
 import onelayer_checker.looped.risks  # noqa: F401  (all of them add claims to the core's)
 from onelayer_checker.core.budget import Beyond, limited
@@ -150,7 +151,8 @@ def check(
                     found[at] = found[at].beside(stored)
                 show(found[at])
             listed = [found[at] for at in range(len(asked))]
-            same = None if data is None else same_data(data, names, stored, network.dtype)
+            dtype = network.network.dtype if isinstance(network, LoopJudge) else network.dtype
+            same = None if data is None else same_data(data, names, stored, dtype)
     except Malformed as error:
         return Report("MALFORMED", (), error.gate, str(error))
     except Beyond as error:
@@ -169,8 +171,8 @@ def check(
 
 
 def judge_of(network: Nets, stored: Data | None, progress: Progress, jobs: int, dense: bool) -> Judge | LoopJudge:
-    if isinstance(network, looped.Network):
-        return LoopJudge(network)
+    if isinstance(network, LoopJudge):
+        return network
     assert stored is not None
     return Judge(network if dense else accelerate(network), stored, progress, jobs)
 
@@ -190,6 +192,8 @@ def missing(listed: list[Judged], required: list[Required], same: Verdict | None
 
 def notes(names: Names | None, listed: list[Judged], stored: Data | None, same: Verdict | None) -> tuple[str, ...]:
     """What the verdict is about, and what it lacks."""
+    if stored is None and names is not None and names.scope == "last":
+        return ("about the layer, and the sequences stored in the folder",)
     if stored is None:
         return ("about the algorithm that the claims write out, for every prompt; not about any data",)
     if names is None:
@@ -212,7 +216,7 @@ def probe() -> None:
         raise OSError("the rounding mode is not round to nearest")
 
 
-Nets = Network | looped.Network
+Nets = Network | LoopJudge
 Parsed = tuple[Nets, Data | None, list[Claim], Names | None]
 
 
@@ -223,8 +227,9 @@ def parse(folder: str | os.PathLike[str] | Mapping[str, bytes]) -> Parsed:
         _check_constants(certificate)
         if is_looped(certificate["graph"]):
             loops, names = looped.build(weights, certificate["graph"]), None if named is None else read_names(named)
-            fit_loop(loops, tensors, names)
-            return loops, None, read_claims(certificate), names
+            own = read_claims(certificate)
+            fit_loop(loops, tensors, names, own)
+            return LoopJudge(loops, weights, tensors), None, own, names
         network = build(weights, certificate["graph"]["causal"])
         claims = read_claims(certificate)
         data, names = read_data(tensors, network), None if named is None else read_names(named)

@@ -50,6 +50,19 @@ def prove(
     return replace(unproved, verdicts=said)
 
 
+def prove_of_data(transformer: Transformer, claim: dict[str, str], data: dict[str, Any]) -> Certificate | None:
+    """A claim about a layer and stored sequences, at their last tokens; None if it is not proved."""
+    entry = {"type": claim["type"], "arith": "real", "scope": "last", **claim}
+    held = {name: np.ascontiguousarray(a) for name, a in data.items()}
+    unproved = Certificate((entry,), held, (), named(transformer, "last"), structure.graph(transformer))
+    weights = save_tensors({name: np.ascontiguousarray(a) for name, a in transformer.tensors()})
+    report = check({MODEL: weights, **unproved.files(weights)}, memory=float("inf"))
+    if report.result != "VERIFIED":
+        return None
+    said = tuple(f"{judged.claim}: {judged.verdict.outcome}, {judged.verdict.why}" for judged in report.claims)
+    return replace(unproved, verdicts=said)
+
+
 def algorithm_in_words(certificate: dict[str, Any]) -> list[str]:
     """What the claim `equals` says, written out."""
     targets = [c["target"] for c in certificate["claims"]]

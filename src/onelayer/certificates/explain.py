@@ -25,7 +25,7 @@ def explain_files(content: Mapping[str, bytes]) -> str:
 def _explain_folder(found: CertifiedFolder) -> str:
     claims, data = found.claims, found.data
     if found.certificate["graph"]["template"] == LOOPED:
-        return _of_algorithm(found)
+        return _of_sequences(found) if "tokens" in data else _of_algorithm(found)
     windows = "stream" in data
     sequences = len(data["stream"]) - int(data["window"][0]) + 1 if windows else len(data["tokens"])
     answers = len(data.get("which", data["answers"]))
@@ -43,6 +43,24 @@ def _explain_folder(found: CertifiedFolder) -> str:
         *(f"  - {line}" for line in list_assumptions(claims)),
         "Not claimed:",
         *(f"  - {line}" for line in not_claimed(claims)),
+    ]
+    return "\n".join(lines)
+
+
+def _of_sequences(found: CertifiedFolder) -> str:
+    """The same for a layer of linear attention and the sequences that do, or do not, determine it."""
+    digests = {name: entry["sha256"][:16] for name, entry in found.certificate["files"].items()}
+    lines = [
+        "This is one layer of linear attention, asked at the last token of a sequence.",
+        f"{MODEL}: {sum(a.size for a in found.weights.values()):,} weights, sha256 {digests[MODEL]}...",
+        f"{DATA}: {len(found.data['tokens']):,} sequences, sha256 {digests[DATA]}...",
+        "",
+        "Claimed (run `onelayer verify`, or `python -m onelayer_checker`, to have it decided):",
+        *(f"  - {sentence(claim)}" for claim in found.claims),
+        "Assumed:",
+        *(f"  - {line}" for line in assumed(found.claims)[1:]),
+        "Not claimed:",
+        *(f"  - {line}" for line in not_claimed(found.claims)),
     ]
     return "\n".join(lines)
 

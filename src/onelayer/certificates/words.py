@@ -55,6 +55,16 @@ def sentence(claim: Claim) -> str:
             f"is smaller, exactly, wherever these means are at least {n['delta']:.6g} apart and the two answers "
             f"differ by at most {at_most(n['reach'])}"
         )
+    if claim.type == "identifies":
+        return (
+            f"{where}, every layer of linear attention that fits the stored sequences equally well is the same "
+            f"function: the least eigenvalue of the mean of H H^T, H the cubic features, is at least {n['mu']:.6g}"
+        )
+    if claim.type == "ambiguous":
+        return (
+            f"{where}, the second layer that is stored differs from this one by at most {at_most(n['eps'])} on all "
+            f"stored sequences, and by at least {n['delta']:.6g} at the stored input"
+        )
     if claim.type == "equals":
         return (
             f"{where}, the answer at every query is that of the algorithm, for all examples and any number of them"
@@ -200,6 +210,11 @@ def of_target(claims: Sequence[Claim]) -> list[str]:
 def not_claimed(claims: Sequence[Claim]) -> list[str]:
     kinds = {claim.type for claim in claims}
     lines = []
+    if kinds & {"identifies", "ambiguous"}:
+        return [
+            "that the layer fits any answers",
+            "anything about inputs whose channels beyond the tokens are not 0",
+        ]
     if kinds & {"equals", "within"}:
         return [
             "anything about rounding: the claims are about real numbers",

@@ -43,7 +43,7 @@ from onelayer.cli.console import (
     written_out,
 )
 from onelayer.cli.exit_codes import ExitCode, of_error
-from onelayer.cli.learning import learn, learner, learners
+from onelayer.cli.learning import identify, learn, learner, learners
 from onelayer.cli.sharded import predict_in_shards
 from onelayer.compile.memorize import memorize as memorize_data
 from onelayer.errors import FileError, MissingExtraError, OnelayerError, visible
@@ -124,7 +124,7 @@ others = (
     approximation.approximate,
     approximation.targets,
 )
-for command in (*proofs, *others, learners, learner, learn):
+for command in (*proofs, *others, learners, learner, learn, identify):
     app.command()(command)
 app.add_typer(lab.app)
 

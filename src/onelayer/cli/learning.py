@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from rich.table import Table
 
 from onelayer.cli.console import AsJson, Overwrite, err, out, print_json, progress, say
+from onelayer.compile.attention import identify as identify_sequences
 from onelayer.compile.learner import learner as build_learner
 from onelayer.errors import DataError, FileError, OptionError, files_in_words
 from onelayer.export.bundle import check_target
@@ -141,6 +142,37 @@ def learn(
     proved = model.interface.describe() + (", as the checker proved" if model.proved else "")
     within = f" (proved in real arithmetic, within {bound:.4g})" if np.isfinite(bound) else ""
     err.print(f"{proved}{within}", markup=False, highlight=False)
+
+
+def identify(
+    sequences: Annotated[Path, typer.Argument(help="A .npz or .npy of tokens [N, n, d].", show_default=False)],
+    as_json: AsJson = False,
+) -> None:
+    """Whether sequences determine the linear attention layer that fits them: a proved bound, or a second layer."""
+    with files_in_words(sequences):
+        try:
+            held = np.load(sequences, allow_pickle=False)
+        except ValueError as error:
+            raise FileError(
+                "file", f"an array [N, n, d] in {sequences}", str(error), "Write it by np.savez."
+            ) from None
+    array = held if isinstance(held, np.ndarray) else held[held.files[0]]
+    found = identify_sequences(array)
+    witness = found.witness
+    if as_json:
+        apart = None if witness is None else {"eps": witness.eps, "delta": witness.delta, "at": witness.at.tolist()}
+        print_json(
+            {"identified": bool(found), "bound": found.bound, "eigenvalue": found.eigenvalue, "witness": apart}
+        )
+    elif found:
+        say(f"These {len(array):,} sequences determine a layer of linear attention: the least eigenvalue of their")
+        say(f"features is {found.eigenvalue:.6g}, proved to be at least {found.bound:.6g}.")
+    elif witness is not None:
+        heads = witness.transformer.attention.heads
+        say(f"These {len(array):,} sequences do not determine a layer (proved): one of {heads} heads is")
+        say(f"within {witness.eps:.2g} of the zero layer on all of them, {witness.delta:.4g} away elsewhere.")
+    else:
+        say(f"Nothing was proved; the least eigenvalue is {found.eigenvalue:.3g}.")
 
 
 def describe_learner(model: Model, out_dir: Path | None) -> dict[str, Any]:

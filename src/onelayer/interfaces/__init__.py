@@ -6,12 +6,13 @@ from typing import Any
 
 from onelayer.interfaces.answers import Answers
 from onelayer.interfaces.examples import Examples
+from onelayer.interfaces.forms import Forms
 from onelayer.interfaces.function import Function
 from onelayer.interfaces.next_token import NextToken
 from onelayer.problems.answers import AnswerForm
 
 Interface = Answers
-KINDS: dict[str, type[Answers]] = {kind.kind: kind for kind in (Answers, NextToken, Function, Examples)}
+KINDS: dict[str, type[Answers]] = {kind.kind: kind for kind in (Answers, NextToken, Function, Examples, Forms)}
 
 
 def interface_from_json(entry: dict[str, Any], form: AnswerForm, vocabulary: Any) -> Answers:
@@ -21,4 +22,4 @@ def interface_from_json(entry: dict[str, Any], form: AnswerForm, vocabulary: Any
     return KINDS[entry["kind"]].from_json(entry, form, vocabulary)
 
 
-__all__ = ["KINDS", "Answers", "Examples", "Function", "Interface", "NextToken", "interface_from_json"]
+__all__ = ["KINDS", "Answers", "Examples", "Forms", "Function", "Interface", "NextToken", "interface_from_json"]

@@ -47,17 +47,20 @@ class Examples(Answers):
             width = self.algorithm.y
             return read_series(X, self.lags, width)
         found = read_tasks(X, y, queries, self.algorithm.x, self.algorithm.y, self.labels)
-        if self.judges and any(len(task.X) == 1 for task in found.listed):
+        if self.judges and any(len(task.X) == 1 for task in found.listed[: 1 if found.whole else None]):
             needs = "examples to learn from and examples that judge"
             raise DataError(self.learner, needs, "there is one example in all", "Give at least two, or none.")
-        if np.isfinite(self.error_bound):
+        if np.isfinite(self.error_bound) and (found.whole is None or self._outside(found.whole)):
             for task in found.listed:
                 self._inside(task)
         return found
 
     def prompts(self, tasks: Tasks, dtype: Any) -> tuple[Array, Array]:
         """Tokens [B, n, width] of the start state, examples first, and the length of each prompt."""
-        a, listed = self.algorithm, tasks.listed
+        a = self.algorithm
+        if tasks.whole is not None:
+            return self._whole(tasks.whole, dtype)
+        listed = tasks.listed
         examples, queries = (
             np.array([len(part) for part in parts]) for parts in zip(*map(_parts, listed), strict=True)
         )
@@ -75,6 +78,16 @@ class Examples(Answers):
             tokens[asking] = a.tokens("query", np.concatenate([t.queries for t in listed]))
         return tokens, lengths
 
+    def _whole(self, tasks: Task, dtype: Any) -> tuple[Array, Array]:
+        """The same where all tasks are of one size."""
+        a, (B, N), m = self.algorithm, tasks.X.shape[:2], tasks.queries.shape[1]
+        learnt, tokens = N - self.judging(N), np.empty((B, N + m, len(a.example.outputs)), dtype)
+        for name, rows in (("example", slice(learnt)), ("judge", slice(learnt, N))):
+            if name == "example" or learnt < N:
+                a.tokens(name, tasks.X[:, rows], tasks.Y[:, rows], tokens[:, rows])
+        a.tokens("query", tasks.queries, None, tokens[:, N:])
+        return tokens, np.full(B, N + m)
+
     def judging(self, examples: int) -> int:
         """How many of so many examples judge: the share, and at least one."""
         return 0 if not self.judges or not examples else max(1, int(self.judges * examples))
@@ -84,8 +97,13 @@ class Examples(Answers):
         tasks = self.tasks(X, y, queries)
         tokens, lengths = self.prompts(tasks, transformer.dtype)
         alike = (lengths == lengths[0]).all()
+        whole = 0 if tasks.whole is None else tasks.whole.X.shape[1]
         with np.errstate(all="ignore"):  # what overflows is reported below
-            out = evaluate(transformer, tokens, None if alike else lengths)
+            out = evaluate(transformer, tokens, None if alike else lengths, first=whole)
+        if whole and np.isfinite(out).all():
+            return tasks.shape_like_y(out)
+        if whole:
+            out = np.concatenate([np.zeros((len(out), whole, out.shape[2]), out.dtype), out], axis=1)
         return tasks.shape_like_y(self._answers_asked(tasks, lengths, out, transformer))
 
     def _answers_asked(self, tasks: Tasks, lengths: Array, out: Array, transformer: Transformer) -> list[Array]:
@@ -122,6 +140,11 @@ class Examples(Answers):
         tokens, lengths = self.prompts(tasks, transformer.dtype)
         with np.errstate(all="ignore"):
             return trace(transformer, tokens, lengths if tasks.many else None)
+
+    def _outside(self, tasks: Task) -> bool:
+        """Whether anything is beyond the box."""
+        far = max(np.abs(part - (self.low + self.high) / 2).max(initial=0) for part in (tasks.X, tasks.queries))
+        return bool(far >= (self.high - self.low) / 2 or np.abs(tasks.Y).max(initial=0) > self.largest)
 
     def _inside(self, task: Task) -> None:
         """Refuse what the bound does not cover."""

@@ -1,8 +1,8 @@
 """Statement  GD++ (von Oswald et al. 2023): a second head takes gamma mean_i(x_i x_i^T) x off every input, beside
 the step of gradient descent on the residuals.
 
-Gives      Tokens [u, r, flag] with u = M x and a matrix M that all tokens share: M <- M - gamma S M with S = mean u
-u^T, and w <- w + eta M^T mean_i r_i u_i.
+Gives      Tokens [u, r, flag] with u = M x and a matrix M that all tokens share: M <- M - gamma S M with S =
+mean u u^T, and w <- w + eta M^T mean_i r_i u_i.
 Rests on   gradient_step.
 Why        Large directions of the inputs shrink faster than small ones, so that later steps see a rounder
 problem.

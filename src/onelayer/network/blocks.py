@@ -23,12 +23,17 @@ Rows = slice | Array
 Stacks = Mapping[str, Callable[[Array], Array] | None]
 
 
-def evaluate(model: Transformer, X: Array, lengths: Array | None = None, stacks: Stacks | None = None) -> Array:
-    """Outputs [N, n, q] as `forward` gives them, for any number of sequences."""
-    out = np.zeros((*X.shape[:2], model.output_width), model.dtype)
+def evaluate(
+    model: Transformer, X: Array, lengths: Array | None = None, stacks: Stacks | None = None, first: int = 0
+) -> Array:
+    """Outputs [N, n, q] as `forward` gives them, for any number of sequences; from the ``first`` token on."""
+    if first and (lengths is not None or not _at_once(model)):
+        return evaluate(model, X, lengths, stacks)[:, first:]
+    out = np.zeros((len(X), X.shape[1] - first, model.output_width), model.dtype)
     stacks = None if model.further else stacks  # a search is of one layer's stack
     feedforward, readout = (_fastest(stacks, name) for name in ("feedforward", "readout"))
     run_block = partial(forward, model, feedforward=feedforward, attention=attention_in_blocks, readout=readout)
+    run_block = partial(run_block, first=first) if first else run_block
 
     def run(rows: Rows) -> None:
         if lengths is None:
@@ -39,6 +44,12 @@ def evaluate(model: Transformer, X: Array, lengths: Array | None = None, stacks:
 
     over_threads(run, list(sequence_blocks(X, lengths, model.dtype.itemsize)))
     return out
+
+
+def _at_once(model: Transformer) -> bool:
+    """Whether the tokens that are asked need no other but as keys."""
+    a = model.attention
+    return a.kind == "mesa" and not (model.feedforward or model.further or a.causal or model.repeat > 1)
 
 
 def _fastest(stacks: Stacks | None, name: str) -> RunStack:

@@ -11,6 +11,7 @@ from functools import partial
 
 import numpy as np
 
+from onelayer.network import loops
 from onelayer.network.heads import See, run_head, see_nothing, visible_to
 from onelayer.network.layers import apply_layer, by_token
 from onelayer.network.weights import Array, Attention, Layer, Transformer
@@ -28,12 +29,20 @@ def forward(
     feedforward: RunStack | None = None,
     attention: RunAttention | None = None,
     readout: RunStack | None = None,
+    first: int = 0,
 ) -> Array:
-    """Outputs [N, n, q] for tokens [N, n, d] or token ids [N, n]; rows at or after a length are meaningless."""
+    """Outputs [N, n, q] for tokens [N, n, d] or token ids [N, n]; rows at or after a length are meaningless. Of one
+    mesa layer nobody else is asked than tokens from the ``first`` on."""
     h = embed(model, X)
     see("embedded", h)
+    if first:
+        return _asked(model, h, visible_to(model.attention, h, lengths), first)
     for place, layer in enumerate(model.layers):
         visible = visible_to(layer.attention, h, lengths)  # read once: no loop changes who may be seen
+        here, quick = see, loops.moving(layer) if see is see_nothing else None
+        if quick is not None and (visible is None or visible.shape[1] == 1):
+            h = loops.run(layer, quick, h, visible)
+            continue
         for loop in range(layer.repeat):
             here = within(see, f"layer{place}." * (place > 0) + f"loop{loop}." * (layer.repeat > 1))
             if layer.feedforward:
@@ -44,6 +53,13 @@ def forward(
         see("context", h)
     readout = readout or partial(run_stack, see=see, name="readout")
     return readout(model.last_readout, h) if model.last_readout else h
+
+
+def _asked(model: Transformer, h: Array, visible: Array | None, first: int) -> Array:
+    """One layer without loops whose queries all see the same keys, asked from a token on."""
+    a, asking = model.attention, h[:, first:]
+    found = asking + sum(by_token(run_head(a, i, h, visible, asking=asking), a.W_O[i]) for i in range(a.heads))
+    return run_stack(model.readout, found)
 
 
 def within(see: See, prefix: str) -> See:

@@ -18,16 +18,32 @@ def see_nothing(name: str, value: Array) -> None:
     """Looks at nothing."""
 
 
-def queries_keys_values(a: Attention, i: int, h: Array) -> tuple[Array, Array, Array]:
-    q, k, v = (by_token(h, W[i]) for W in (a.W_Q, a.W_K, a.W_V))
+def queries_keys_values(a: Attention, i: int, h: Array, asking: Array | None = None) -> tuple[Array, Array, Array]:
+    """Of all tokens; queries of those that ask only, if they are given."""
+    asked = h if asking is None else asking
+    read = by_token if a.kind in ("softmax", "hardmax") else chosen
+    q, k, v = (read(x, W[i]) for x, W in ((asked, a.W_Q), (h, a.W_K), (h, a.W_V)))
     return q if a.b_Q is None else q + a.b_Q[i], k if a.b_K is None else k + a.b_K[i], v
 
 
+def chosen(h: Array, weight: Array) -> Array:
+    """h @ weight; where it copies channels that lie side by side, they are looked at where they are."""
+    first, size = int(weight[:, 0].argmax()), weight.shape[1]
+    plain = np.count_nonzero(weight) == size and (np.diagonal(weight, -first)[:size] == 1).all()
+    return h[..., first : first + size] if plain and first + size <= len(weight) else by_token(h, weight)
+
+
 def run_head(
-    a: Attention, i: int, h: Array, visible: Array | None, see: See = see_nothing, name: str = "head"
+    a: Attention,
+    i: int,
+    h: Array,
+    visible: Array | None,
+    see: See = see_nothing,
+    name: str = "head",
+    asking: Array | None = None,
 ) -> Array:
     """What head i reads off the keys, [N, n, values], before W_O."""
-    q, k, v = queries_keys_values(a, i, h)
+    q, k, v = queries_keys_values(a, i, h, asking)
     if a.kind in ("softmax", "hardmax"):
         return attend(q, k, v, visible, a.kind, see, name)
     if a.kind == "mesa":

@@ -127,12 +127,19 @@ class Algorithm:
             found += list(np.linalg.solve(K.T @ K + ridge * np.eye(rows), K.T @ V).ravel())
         return found
 
-    def tokens(self, name: str, X: Array, Y: Array | None = None) -> Array:
-        """Tokens [n, width] of examples, queries or judges at the start."""
+    def tokens(self, name: str, X: Array, Y: Array | None = None, out: Array | None = None) -> Array:
+        """Tokens [..., width] of examples, queries or judges [..., x] and [..., y] at the start, in ``out``."""
         script = {"query": self.query, "judge": self.judge}.get(name) or self.example
-        groups: dict[str, Any] = {"s": self.start, "x": list(np.asarray(X, np.float64).T)}
-        groups |= {} if Y is None else {"y": list(np.asarray(Y, np.float64).T)}
-        return np.stack([np.broadcast_to(a, (len(X),)) for a in script.run(groups)], axis=-1)
+        groups: dict[str, Any] = {"s": self.start, "x": np.moveaxis(np.asarray(X, np.float64), -1, 0)}
+        groups |= {} if Y is None else {"y": np.moveaxis(np.asarray(Y, np.float64), -1, 0)}
+        found = np.empty((*np.shape(X)[:-1], len(script.outputs))) if out is None else out
+        copied = [script.lines[i] for i in script.outputs[: self.x]] == [f"x {i}" for i in range(self.x)]
+        if copied:  # all at once
+            found[..., : self.x] = X
+        for i, value in enumerate(script.run(groups)):
+            if not copied or i >= self.x:
+                found[..., i] = value
+        return found
 
     def to_json(self) -> dict[str, Any]:
         """As a certificate has it."""

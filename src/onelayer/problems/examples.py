@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,18 +26,42 @@ class Task:
 
 @dataclass(frozen=True)
 class Tasks:
-    """Tasks, and how they were given."""
+    """Tasks, and how they were given; ``whole`` has all of them, with an axis before, if they are of one size."""
 
-    listed: list[Task]
+    given: list[Task]
     many: bool  # more than one was given
     plain: bool  # answers are numbers, not vectors
+    whole: Task | None = None
 
-    def shape_like_y(self, answers: Sequence[Array]) -> Any:
+    @cached_property
+    def listed(self) -> list[Task]:
+        if self.whole is None:
+            return self.given
+        return [Task(*parts) for parts in zip(self.whole.X, self.whole.Y, self.whole.queries, strict=True)]
+
+    def shape_like_y(self, answers: Sequence[Array] | Array) -> Any:
         """Answers [m, q] of each task in the form in which y was given."""
+        if isinstance(answers, np.ndarray):
+            return answers[..., 0] if self.plain else answers
         found = [a[:, 0] if self.plain else a for a in answers]
         if not self.many:
             return found[0]
         return np.stack(found) if len({len(a) for a in found}) == 1 else found
+
+
+def read_whole(X: Any, y: Any, queries: Any, d: int, q: int) -> Tasks | None:
+    """Arrays of many tasks of one size; None if they are something else, or if anything is wrong with them."""
+    if not all(isinstance(part, np.ndarray) and part.dtype == np.float64 for part in (X, y, queries)):
+        return None
+    (B, N), m = X.shape[:2], queries.shape[-2:-1]
+    plain = y.ndim == 2
+    fit = X.shape == (B, N, d) and y.shape == ((B, N) if plain else (B, N, q)) and (q == 1 or not plain)
+    if not fit or queries.shape not in ((B, *m, d), (*m, d)) or 0 in (B, *m):
+        return None
+    if not all(np.isfinite(part).all() for part in (X, y, queries)):
+        return None
+    asked = np.broadcast_to(queries, (B, *m, d)) if queries.ndim == 2 else queries
+    return Tasks([], True, plain, Task(X, y.reshape(B, N, q), asked))
 
 
 def read_tasks(X: Any, y: Any, queries: Any, d: int, q: int, labels: bool = False) -> Tasks:
@@ -45,6 +70,9 @@ def read_tasks(X: Any, y: Any, queries: Any, d: int, q: int, labels: bool = Fals
         missing = "y" if y is None else "queries"
         raise _bad("examples X, their answers y, and queries", f"there are no {missing}", "Give all three.")
     many = _axes(X) == 3
+    whole = read_whole(X, y, queries, d, q) if many and not labels else None
+    if whole is not None:
+        return whole
     tables = [_numbers(part, "X") for part in (X if many else [X])]
     answers = [_numbers(part, "y") for part in (y if many else [y])]
     apart = many and _axes(queries) == 3

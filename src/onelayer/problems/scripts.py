@@ -41,7 +41,8 @@ class Script:
             if word == "const":
                 values.append(float.fromhex(arguments[0]))
             elif word in OPERATIONS:
-                values.append(OPERATIONS[word](*(values[int(i)] for i in arguments)))
+                given = [values[int(i)] for i in arguments]
+                values.append(_with_zero(word, *given) if _has_zero(given) else OPERATIONS[word](*given))
             else:
                 values.append(groups[word][int(arguments[0])])
         return [values[i] for i in self.outputs]
@@ -71,6 +72,21 @@ class Script:
     @staticmethod
     def from_json(entry: dict[str, Any]) -> Script:
         return Script(tuple(entry["lines"]), tuple(entry["outputs"]))
+
+
+def _has_zero(given: list[Any]) -> bool:
+    return any(isinstance(value, float) and value == 0 for value in given)
+
+
+def _with_zero(word: str, a: Any, b: Any = 0.0) -> Any:
+    """An operation of which an argument is the number 0: arrays are neither multiplied by it nor added to it."""
+    if word == "mul":
+        return 0.0
+    if word == "add":
+        return b if isinstance(a, float) and a == 0 else a
+    if word == "sub" and isinstance(b, float) and b == 0:
+        return a
+    return OPERATIONS[word](a) if word in ("neg", "abs") else OPERATIONS[word](a, b)
 
 
 def _closes(text: str) -> bool:

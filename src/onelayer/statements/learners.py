@@ -119,6 +119,16 @@ LEARNERS = (
         "here a gate is exact wherever the mean squares are delta apart",
     ),
     Statement(
+        "cubic",
+        "Linear attention is linear in cubic features",
+        "yau2024",
+        "recalled",
+        "Least squares over the features G_jk z_l, G the second moments of the tokens and z the last, is the best "
+        "layer with any number of heads; at most d^2 are needed, and a positive least eigenvalue makes it unique.",
+        (),
+        "features count each pair once; the bound on two good fits is sqrt(4 eps/mu) |H|, not (eps/lambda) |Z|^6",
+    ),
+    Statement(
         "learner",
         "From an algorithm to one looped layer",
         "",

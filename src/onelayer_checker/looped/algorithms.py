@@ -13,11 +13,11 @@ answer  (E4) what is read off a token is the answer
 Why one example is enough: the block gives a(t) + mean_i b(e_i, t), and the algorithm, being affine in the mean,
 c(t) + mean_i d(e_i, t). The identity a + b = c + d in (e, t, s), averaged over the examples, is the claim for
 every number of them; for sums a = c and b = d are demanded. A term may be a function of the example's token, e:
-then the identities are demanded for every e, which are more than the tokens there are. Why one loop is enough: the
+then the identities are demanded for every e, and there are fewer tokens than that. Why one loop is enough: the
 identity holds in every state, so loops are steps, by induction. A causal token, or an average by softmax, has a
 state of its own, which its keys do not share: such a layer is not repeated. What is solved for (mesa) or averaged
-by softmax is the same function of the same keys and values on both sides; there m stands for its result, and keys,
-values and logits are compared instead.
+by softmax is the same function of the same keys and values on both sides; there m stands for its result, and
+keys, values and logits are compared instead.
 """
 
 from __future__ import annotations

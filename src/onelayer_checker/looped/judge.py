@@ -22,17 +22,25 @@ NONE: dict[tuple[str, int], int] = {}
 
 @dataclass(frozen=True)
 class LoopJudge:
-    """Judges claims about one looped network; it has no data."""
+    """Judges claims about one looped network; few of them are about data."""
 
     network: Network
+    tensors: dict[str, Array] = field(default_factory=dict, compare=False)  # the weights as they are stored
+    data: dict[str, Array] = field(default_factory=dict, compare=False)  # sequences, of claims that are about some
     known: list[tuple[Algorithm, Verdict]] = field(default_factory=list, compare=False)  # what was said of `equals`
+
+    @property
+    def readout(self) -> Array:
+        """The weight of the last layer."""
+        return np.asarray(self.tensors["readout.0.weight"], np.float64)
 
     def judge(self, claim: Claim) -> Verdict:
         self.fits(claim)
         return KINDS[claim.type].judge(self, claim)
 
     def fits(self, claim: Claim) -> None:
-        if claim.type not in OWN or claim.scope != "token" or claim.arith != "real":
+        scope = "token" if claim.type in OWN else "last" if claim.type in OF_DATA else None
+        if claim.scope != scope or claim.arith != "real":
             raise Malformed(
                 "claim", f"{claim.type} ({claim.arith}, per {claim.scope}) is not about a looped network"
             )
@@ -52,9 +60,15 @@ class LoopJudge:
         return "both", replace(first, why=f"{first.why}; {how}")
 
 
-def fit_loop(network: Network, data: dict[str, Array], names: Names | None) -> None:
-    """Refuse data beside a looped network, and names that are not those of numbers."""
-    if names is None or (names.tokens, names.answers, names.scope) != (None, None, "token") or data:
+def fit_loop(network: Network, data: dict[str, Array], names: Names | None, claims: list[Claim]) -> None:
+    """Refuse data beside a looped network, unless a claim is about it, and names that are not those of numbers."""
+    scope = "last" if any(claim.type in OF_DATA for claim in claims) else "token"
+    wanted = () if scope == "token" else ("tokens", "at", *(f"other.W_{name}" for name in "QKVO"))
+    if (
+        names is None
+        or (names.tokens, names.answers, names.scope) != (None, None, scope)
+        or set(data) - set(wanted)
+    ):
         raise Malformed("names", "a looped network has no data, and real tokens and answers")
     if names.causal != network.loop.causal or names.positions:
         raise Malformed("names", "causal or positions are not those of the network")
@@ -131,6 +145,8 @@ def selects(found: object, claim: Claim) -> Verdict:
     return Verdict("proved", f"{verdict.why}; the better of two, if mean squares are {delta:g} apart", delta)
 
 
+#: Claims about stored sequences, at their last token; those of OWN are about every prompt.
+OF_DATA: dict[str, Callable[[object, Claim], Verdict]] = {}
 OWN: dict[str, Callable[[object, Claim], Verdict]] = {"equals": equals, "selects": selects}
 KINDS |= {"equals": Kind(frozenset(), equals, read_algorithm)}
 KINDS |= {"selects": Kind(frozenset({"delta", "reach"}), selects, read_algorithm)}

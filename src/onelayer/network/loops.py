@@ -1,0 +1,71 @@
+"""A loop of linear attention whose scores never change: only the channels that it writes are followed.
+
+Where queries and keys read channels that no loop writes, they are computed once, and every loop is a product with
+them. The result is that of `forward`, but for the order of its sums. Sequences are the last axis, along which all
+products go, so that many short prompts cost as much as one long one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from onelayer.network.heads import queries_keys_values
+from onelayer.network.layers import by_token
+from onelayer.network.weights import Array, Linear, Transformer
+
+
+@dataclass(frozen=True, eq=False)
+class Moving:
+    """Channels that a loop writes, and what the others add to them in the feed-forward part."""
+
+    channels: Array
+    others: Array
+
+
+def moving(layer: Transformer) -> Moving | None:
+    """What moves in a loop of this layer; None if its scores do too, or if it is no linear map."""
+    a, ff = layer.attention, layer.feedforward
+    if layer.repeat < 2 or a.kind != "linear" or a.causal or a.window is not None or len(ff) > 1:
+        return None
+    moves = (a.W_O != 0).any(axis=(0, 1))
+    if ff:
+        if not isinstance(ff[0], Linear):
+            return None
+        moves |= (ff[0].weight != np.eye(len(moves))).any(axis=0) | (ff[0].bias != 0)
+    if any((W[:, moves] != 0).any() for W in (a.W_Q, a.W_K)):
+        return None
+    return Moving(np.flatnonzero(moves), np.flatnonzero(~moves))
+
+
+def run(layer: Transformer, which: Moving, h: Array, visible: Array | None) -> Array:
+    """h [N, n, width] after all loops; ``visible`` [N, 1, n] or None, the same for all queries."""
+    a, c, (N, n, _) = layer.attention, which.channels, h.shape
+    seen = None if visible is None else visible[:, 0].T[:, None]  # [n, 1, N]
+    count = n if seen is None else np.maximum(seen.sum(axis=(0, 1)), 1).astype(h.dtype)
+    heads = []
+    for i in range(a.heads):
+        q, k, _ = (np.ascontiguousarray(part.transpose(1, 2, 0)) for part in queries_keys_values(a, i, h))
+        still = by_token(h[..., which.others], a.W_V[i][which.others]).transpose(2, 1, 0)
+        k = k if seen is None else np.where(seen, k, 0)
+        heads.append((q, k, a.W_V[i][c].T, still if still.any() else None, a.W_O[i][:, c].T))
+    m = np.ascontiguousarray(h[..., c].transpose(2, 1, 0))  # [channels, n, N]
+    shape, added = m.shape, np.zeros((), h.dtype)
+    if layer.feedforward:
+        W = layer.feedforward[0].weight
+        added = by_token(h[..., which.others], W[which.others][:, c]).transpose(2, 1, 0)
+    for _ in range(layer.repeat):
+        if layer.feedforward:
+            m = (W[c][:, c].T @ m.reshape(len(c), -1)).reshape(shape) + added
+            m += layer.feedforward[0].bias[c][:, None, None]
+        before = m
+        for q, k, W_V, fixed, W_O in heads:
+            v = (W_V @ before.reshape(len(c), -1)).reshape(-1, n, N)
+            sums = np.einsum("nsb,vnb->vsb", k, v if fixed is None else v + fixed)
+            read = np.einsum("nsb,vsb->vnb", q, sums)
+            read = read / count if a.mean else read
+            m = m + (W_O @ read.reshape(len(read), -1)).reshape(shape)
+    found = h.copy()
+    found[..., c] = m.transpose(2, 1, 0)
+    return found
