@@ -14,7 +14,8 @@ import onelayer_checker.core.separated
 import onelayer_checker.functions
 import onelayer_checker.looped.identified
 import onelayer_checker.looped.limits
-import onelayer_checker.looped.risks  # noqa: F401  (all of them add claims to the core's)
+import onelayer_checker.looped.risks
+import onelayer_checker.looped.rounding  # noqa: F401  (all of them add claims to the core's)
 from onelayer_checker.core.budget import Beyond, limited
 from onelayer_checker.core.claims import KINDS, Claim, Verdict
 from onelayer_checker.core.files import Malformed, fields, read_folder, shown

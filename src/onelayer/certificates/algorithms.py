@@ -50,6 +50,25 @@ def prove(
     return replace(unproved, verdicts=said)
 
 
+def with_rounding(
+    transformer: Transformer, algorithm: Algorithm, proof: Certificate, box: dict[str, float]
+) -> tuple[Certificate, float]:
+    """The certificate with the claim `rounds` for a box, and its bound; if there is none, as it was."""
+    weights = save_tensors({name: np.ascontiguousarray(a) for name, a in transformer.tensors()})
+    bound, claimed = float(np.finfo(np.float64).max), float("inf")
+    for _ in range(2):  # once to hear what can be proved, once to prove that
+        claim: dict[str, Any] = {"type": "rounds", "arith": str(transformer.dtype), "scope": "token"}
+        claim["target"] = algorithm.to_json()
+        claim |= {name: float(value).hex() for name, value in (box | {"bound": bound}).items()}
+        whole = replace(proof, claims=(*proof.claims, claim))
+        report = check({MODEL: weights, **whole.files(weights)}, memory=float("inf"))
+        if report.result != "VERIFIED":
+            return proof, float("inf")
+        bound, claimed = report.claims[-1].verdict.value, bound
+    said = tuple(f"{judged.claim}: {judged.verdict.outcome}, {judged.verdict.why}" for judged in report.claims)
+    return replace(whole, verdicts=said), claimed
+
+
 def prove_of_data(transformer: Transformer, claim: dict[str, str], data: dict[str, Any]) -> Certificate | None:
     """A claim about a layer and stored sequences, at their last tokens; None if it is not proved."""
     entry = {"type": claim["type"], "arith": "real", "scope": "last", **claim}

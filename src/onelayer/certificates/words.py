@@ -65,6 +65,12 @@ def sentence(claim: Claim) -> str:
             f"{where}, the second layer that is stored differs from this one by at most {at_most(n['eps'])} on all "
             f"stored sequences, and by at least {n['delta']:.6g} at the stored input"
         )
+    if claim.type == "rounds":
+        return (
+            f"{where}, the answer at every query is within {at_most(n['bound'])} of that of the algorithm in real "
+            f"arithmetic, for up to {n['examples']:g} examples, components up to {n['x']:.17g} and answers up to "
+            f"{n['y']:.17g} in magnitude, all of them numbers of that arithmetic"
+        )
     if claim.type == "equals":
         return (
             f"{where}, the answer at every query is that of the algorithm, for all examples and any number of them"

@@ -65,7 +65,7 @@ def fit_attention(Z: Any, Y: Any, *, heads: Literal["svd", "fewest"] = "svd", ce
     `ambiguous`, of a second layer that fits as well and differs elsewhere; `identify` gives that one.
     """
     if heads not in ("svd", "fewest"):
-        raise OptionError("fit_attention", "heads among svd, fewest", f"heads={heads!r:.40}", "Choose one of them.")
+        raise OptionError("cubic", "heads among svd, fewest", f"heads={heads!r:.40}", "Choose one of them.")
     Z, Y, plain = _read(Z, Y)
     H = features(Z)
     p, A = solved(H, Y)
@@ -172,7 +172,7 @@ def equivalent(layer: Model | Transformer, other: Model | Transformer) -> Equiva
     first, second_ = (exact_coefficients(m.transformer if isinstance(m, Model) else m) for m in (layer, other))
     if [part.shape for part in first] != [part.shape for part in second_]:
         needs, found = "layers with tokens and answers of the same width", "they are different"
-        raise OptionError("equivalent", needs, found, "Compare such layers.")
+        raise OptionError("cubic", needs, found, "Compare such layers.")
     p, R, b = (x - y for x, y in zip(first, second_, strict=True))
     if not (p.any() or R.any() or b.any()):
         return Equivalence(True)
@@ -219,5 +219,5 @@ def _read(Z: Any, Y: Any) -> tuple[Array, Array, bool]:
     if len(Z) < size:
         needs = f"at least {size} sequences for d={d}"
         found = f"there are {len(Z)}: the features cannot have full rank"
-        raise DataError("identifies", needs, found, "Add sequences.")
+        raise DataError("cubic", needs, found, "Add sequences.")
     return Z, Y, plain

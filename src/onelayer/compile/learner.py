@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Literal
 
 import numpy as np
 
-from onelayer.certificates.algorithms import prove
+from onelayer.certificates.algorithms import prove, with_rounding
 from onelayer.errors import OptionError
 from onelayer.interfaces import Examples
 from onelayer.learners.bounds import bound
@@ -18,7 +18,7 @@ from onelayer.model import Model
 from onelayer.problems.algorithms import Algorithm
 from onelayer.problems.answers import AnswerForm
 
-MOST_STEPS = 1 << 20
+MOST_STEPS, MOST_EXAMPLES = 1 << 20, 1 << 22
 
 
 def learner(
@@ -32,6 +32,7 @@ def learner(
     steps: int | None = None,
     tolerance: float | None = None,
     dtype: Literal["float32", "float64"] = "float64",
+    examples: int | None = None,
     certify: bool = True,
     **options: Any,
 ) -> Model:
@@ -46,6 +47,10 @@ def learner(
         ridge = onelayer.learner("ridge", d=5, penalty=0.1, tolerance=1e-3)
         ridge.predict(X, y, queries)
 
+    With ``examples`` the checker also bounds what rounding does in the dtype, in any order, for prompts of the box
+    with up to so many examples (`interface.rounding_bound`): of learners whose tokens carry w, the published form
+    of ridge, lasso, and logistic. It is a bound for the worst of all prompts, and far above what is seen.
+
     Without examples the answer is that of the start state, 0. With ``certify`` the checker proves that the network
     is the algorithm, on every input; a learner that is too large for that has no certificate: its ledger says so.
     """
@@ -59,7 +64,18 @@ def learner(
     proof = prove(built.transformer, built.algorithm, claims) if certify else None
     known = proof is not None and any(claim["type"] == "within" for claim in proof.claims)
     interface = _interface(name, built, setting, near if known else float("inf"))
+    if examples is not None and proof is not None:
+        proof, rounded = with_rounding(built.transformer, built.algorithm, proof, _box(setting, examples))
+        interface = replace(interface, rounding_bound=rounded, most_examples=int(examples))
     return Model(built.transformer, interface, _ledger(built, proof), proof)
+
+
+def _box(setting: Setting, examples: Any) -> dict[str, float]:
+    """What the claim `rounds` is about."""
+    if isinstance(examples, bool) or not isinstance(examples, int) or not 1 <= examples <= MOST_EXAMPLES:
+        needs, found = f"examples from 1 to {MOST_EXAMPLES:,}", f"examples={examples!r:.40}"
+        raise OptionError("learner", needs, found, "Give such a number.")
+    return {"x": setting.reach, "y": setting.largest, "examples": float(examples)}
 
 
 def _minimises(risk: Risk, algorithm: Algorithm) -> dict[str, Any]:

@@ -39,6 +39,10 @@ class Examples(Answers):
     error_bound: float  # to what the steps tend to, in real arithmetic, within the box; infinite if none is proved
     labels: bool = False
     lags: int = 1
+    rounding_bound: float = (
+        np.inf
+    )  # how far floats are from the algorithm in the box; infinite if nothing is proved
+    most_examples: int = 0  # up to which that holds
     judges: float = 0.0  # the share of the examples, the last of them, that judge
 
     def tasks(self, X: Any, y: Any, queries: Any) -> Tasks:
@@ -166,9 +170,13 @@ class Examples(Answers):
         listed, reach = list(_claims), max(abs(self.low), abs(self.high))
         if any(claim.get("target") != self.algorithm.to_json() for claim in listed):
             return "a claim is about another algorithm"
-        bounds = [{k: float.fromhex(claim[k]) for k in ("bound", "x", "y")} for claim in listed if "bound" in claim]
-        fit = any(n["bound"] <= self.error_bound and n["x"] >= reach and n["y"] >= self.largest for n in bounds)
-        return "" if fit or self.error_bound == np.inf else f"no claim says error_bound={self.error_bound:.4g}"
+        for kind, bound in (("within", self.error_bound), ("rounds", self.rounding_bound)):
+            own = [claim for claim in listed if claim["type"] == kind]
+            bounds = [{k: float.fromhex(claim[k]) for k in ("bound", "x", "y")} for claim in own]
+            fit = any(n["bound"] <= bound and n["x"] >= reach and n["y"] >= self.largest for n in bounds)
+            if not fit and bound < np.inf:
+                return f"no claim says that a bound is {bound:.4g} ({kind})"
+        return ""
 
     def describe(self) -> str:
         bound = f", within {self.error_bound:.4g} of its limit" if np.isfinite(self.error_bound) else ""
@@ -176,13 +184,13 @@ class Examples(Answers):
 
     def to_json(self) -> dict[str, Any]:
         numbers = {name: getattr(self, name).hex() for name in NUMBERS}
-        plain = {name: getattr(self, name) for name in ("learner", "words", "reads", "labels", "lags")}
+        plain = {name: getattr(self, name) for name in PLAIN}
         return super().to_json() | numbers | plain | {"algorithm": self.algorithm.to_json()}
 
     @classmethod
     def from_json(cls, entry: dict[str, Any], form: AnswerForm, vocabulary: Any) -> Examples:
         numbers: dict[str, Any] = {name: float.fromhex(entry[name]) for name in NUMBERS}
-        plain: dict[str, Any] = {name: entry[name] for name in ("learner", "words", "reads", "labels", "lags")}
+        plain: dict[str, Any] = {name: entry[name] for name in PLAIN}
         common = cls.common(entry, form, vocabulary)
         return cls(**common, **numbers, **plain, algorithm=Algorithm.from_json(entry["algorithm"]))
 
@@ -191,4 +199,5 @@ def _parts(task: Task) -> tuple[Array, Array]:
     return task.X, task.queries
 
 
-NUMBERS = ("low", "high", "largest", "error_bound", "judges")
+NUMBERS = ("low", "high", "largest", "error_bound", "rounding_bound", "judges")
+PLAIN = ("learner", "words", "reads", "labels", "lags", "most_examples")

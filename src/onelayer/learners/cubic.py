@@ -109,7 +109,7 @@ def exact_coefficients(layer: Transformer) -> tuple[Array, Array, Array]:
     flat = len(layer.readout) == 1 and isinstance(layer.readout[0], Linear) and a.b_Q is None and a.b_K is None
     if not (plain and alone and flat):
         needs = "one layer of linear attention over all tokens, with one linear readout"
-        raise HypothesisError("equivalent", needs, f"{a.kind} attention in another layer", "Compare such layers.")
+        raise HypothesisError("cubic", needs, f"{a.kind} attention in another layer", "Compare such layers.")
     R = _exact(layer.readout[0].weight)
     heads = [
         (_exact(a.W_V[i]) @ (_exact(a.W_O[i]) @ R), _exact(a.W_Q[i]) @ _exact(a.W_K[i]).T) for i in range(a.heads)

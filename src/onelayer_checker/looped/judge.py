@@ -40,7 +40,8 @@ class LoopJudge:
 
     def fits(self, claim: Claim) -> None:
         scope = "token" if claim.type in OWN else "last" if claim.type in OF_DATA else None
-        if claim.scope != scope or claim.arith != "real":
+        scope = "token" if claim.type in IN_FLOATS else scope
+        if claim.scope != scope or (claim.arith == "real") == (claim.type in IN_FLOATS):
             raise Malformed(
                 "claim", f"{claim.type} ({claim.arith}, per {claim.scope}) is not about a looped network"
             )
@@ -145,6 +146,8 @@ def selects(found: object, claim: Claim) -> Verdict:
     return Verdict("proved", f"{verdict.why}; the better of two, if mean squares are {delta:g} apart", delta)
 
 
+#: Claims about floats; all others are about reals.
+IN_FLOATS: dict[str, Callable[[object, Claim], Verdict]] = {}
 #: Claims about stored sequences, at their last token; those of OWN are about every prompt.
 OF_DATA: dict[str, Callable[[object, Claim], Verdict]] = {}
 OWN: dict[str, Callable[[object, Claim], Verdict]] = {"equals": equals, "selects": selects}

@@ -1,0 +1,333 @@
+"""`rounds`: how far a looped network in floats is from its algorithm in reals, for all prompts of a box.
+
+Tokens must hold x, y, a state w of as many numbers as x, and constants, and nothing else. In a loop the feed-
+forward part, if there is one, makes p = soft(w) of each w, relu(w - th) - relu(-w - th), and copies the rest. A
+head has the score k(a <p, x_i> + b y_i + c), k the identity or relu, and adds nu x_i to w; or it has the score 1
+and takes shrink p_i off it, p_i being that of the key. Nothing else is written. So one loop is w_k <- p_k +
+mean_i phi(<p_k, x_i>, y_i) x_i - shrink mean_i p_i, with a function phi that is piecewise linear in its first
+argument.
+
+Encloses: let all slopes of phi lie in [-b, g] and b B^2 + 2 shrink <= 2, B^2 = d x^2. Of two states the
+difference becomes (I - mean b_i x_i x_i^T) times it, b_i in [-g, b], so it grows by at most 1 + g B^2 in the
+2-norm. The exact state stays within |phi(0, y)| B times min(L, 1/(shrink - g B^2)), or L (1 + g B^2)^L. If phi =
+b (y - u), a loop makes b (u - y)^2 / 2 + shrink |w|^2 / 2, or with th |p|_1, on average no larger, and it begins
+at b y^2 / 2: so |w| <= y sqrt(b / shrink), and |p| <= b y^2 / (2 th). Every token's error grows by at most shrink
+times the largest, by g B^2 and by the rounding of one loop: with k = shrink + g B^2, L loops leave ((1 + k)^L -
+1) / k of those. The rounding of one loop is followed value by value: a sum of k terms, in any order, is off by
+gamma(k) times the sum of magnitudes, and by k times the least positive number. For linear attention q (sum k v)
+and sum (q k) v are both allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from onelayer_checker.core.claims import KINDS, Claim, Kind, Verdict
+from onelayer_checker.looped.algorithms import Algorithm, read_algorithm
+from onelayer_checker.looped.judge import IN_FLOATS, LoopJudge, equals
+from onelayer_checker.looped.limits import power, root, up
+from onelayer_checker.looped.network import Affine, Layer, Network
+from onelayer_checker.looped.polynomials import Poly, Ring, is_zero, nearest, relu
+
+NUMBERS = frozenset({"bound", "x", "y", "examples"})
+#: The unit roundoff, the least positive number, and sizes beyond which nothing is said.
+FLOATS = {
+    "float32": (Fraction(1, 2**24), Fraction(1, 2**149), 2**60),
+    "float64": (Fraction(1, 2**53), Fraction(1, 2**1074), 2**500),
+}
+MOST_EXAMPLES = 1 << 22
+
+
+class Unlike(Exception):
+    """The network is of another form, or its numbers do not fit."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """At most how large a number is, in reals, and how far off it is."""
+
+    size: Fraction
+    off: Fraction = Fraction(0)
+
+    @property
+    def whole(self) -> Fraction:
+        return self.size + self.off
+
+
+@dataclass(frozen=True)
+class Floats:
+    u: Fraction
+    least: Fraction
+    most: int
+
+    def gamma(self, k: int) -> Fraction:
+        if k * self.u >= Fraction(1, 2):
+            raise Unlike("sums are too long for this arithmetic")
+        return k * self.u / (1 - k * self.u)
+
+    def summed(self, terms: Sequence[Known], products: bool = True) -> Known:
+        """A sum in any order, of products that are rounded too."""
+        size, whole = sum((t.size for t in terms), Fraction(0)), sum((t.whole for t in terms), Fraction(0))
+        k = len(terms) + (1 if products else 0)
+        off = sum((t.off for t in terms), Fraction(0)) + self.gamma(k) * whole + k * self.least
+        return self.known(size, off)
+
+    def known(self, size: Fraction, off: Fraction) -> Known:
+        if size + off > self.most:
+            raise Unlike("numbers may leave the range of this arithmetic")
+        return Known(up(size), up(off))
+
+    def affine(self, layer: Affine, h: Sequence[Known]) -> list[Known]:
+        found = []
+        for column, bias in zip(layer.columns, layer.bias, strict=True):
+            terms = [Known(abs(w) * h[i].size, abs(w) * h[i].off) for i, w in column]
+            terms += [Known(abs(bias))] if bias else []
+            copied = len(terms) == 1 and not bias and abs(column[0][1]) == 1
+            found.append(terms[0] if copied else self.summed(terms) if terms else Known(Fraction(0)))
+        return found
+
+    def times(self, a: Known, b: Known) -> Known:
+        off = a.size * b.off + a.off * b.whole + self.u * a.whole * b.whole + self.least
+        return self.known(a.size * b.size, off)
+
+    def before(self, layer: Layer, h: list[Known]) -> list[Known]:
+        """The feed-forward part; a number that is copied as relu(u) - relu(-u) is exact."""
+        found = h
+        for one in layer.feedforward:
+            found = self.affine(one, found)
+        copied = [c for c in range(len(h)) if layer.feedforward and is_copied(layer, c)]
+        return [h[c] if c in copied else value for c, value in enumerate(found)]
+
+    def added(self, layer: Layer, h: list[Known], keys: int) -> list[Known]:
+        """A token after attention over at most so many keys, all of them with the same bounds."""
+        listed: list[list[Known]] = [[] for _ in h]
+        for head in layer.heads:
+            q, k, v = self.affine(head.query, h), self.affine(head.key, h), self.affine(head.value, h)
+            score = self.summed([self.times(a, b) for a, b in zip(q, k, strict=True)], products=False)
+            read = []
+            for one in v:
+                term = self.times(score, one)
+                rounded = self.gamma(keys + len(q) + 6) * term.whole + (keys + len(q) + 6) * self.least * (
+                    1 + one.whole
+                )
+                scale = 1 if layer.mean else keys
+                read.append(Known(up(scale * term.size), up(scale * (term.off + rounded))))
+            for c, (column, value) in enumerate(zip(head.out.columns, self.affine(head.out, read), strict=True)):
+                listed[c] += [value] if column else []
+        return [
+            self.summed([t, *parts], products=False) if parts else t for t, parts in zip(h, listed, strict=True)
+        ]
+
+
+def is_copied(layer: Layer, c: int) -> bool:
+    """Whether a channel comes through the feed-forward part as it is: by one weight 1, or as relu(u) - relu(-u)."""
+    stack = layer.feedforward
+    if len(stack) == 1:
+        return stack[0].columns[c] == ((c, Fraction(1)),) and stack[0].bias[c] == 0
+    if len(stack) != 2 or stack[1].bias[c] != 0 or len(stack[1].columns[c]) != 2:
+        return False
+    units = {w: (stack[0].columns[i], stack[0].bias[i]) for i, w in stack[1].columns[c]}
+    one, none = Fraction(1), Fraction(0)
+    return units == {one: (((c, one),), none), -one: (((c, -one),), none)}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The parts of a loop: pieces (a, b, c, nu) of phi, what is shrunk, the threshold, and where w is."""
+
+    pieces: list[tuple[Fraction, Fraction, Fraction, Fraction]]
+    shrink: Fraction
+    threshold: Fraction
+    w: list[int]
+
+    def largest(self, d: int, B: Fraction, y: Fraction, L: int, linear: bool) -> Fraction:
+        """At least |w|, of every exact state."""
+        slopes = slopes_of(self, linear)
+        b, g, s, th = -min(slopes), max(*slopes, Fraction(0)), self.shrink, self.threshold
+        first, grows = start(self, y, linear) * B, g * B * B
+        sizes = [first * L * power(1 + grows, L)] + ([first / (s - grows)] if s > grows else [])
+        square = len(set(slopes)) == 1 and self.is_square(b, linear)
+        if square and s > 0 and th == 0:
+            sizes.append(y * root(b / s))
+        if square and th > 0:
+            sizes.append(b * y * y / (2 * th) + th * d)
+        return up(min(sizes))
+
+    def is_square(self, b: Fraction, linear: bool) -> bool:
+        """Whether phi(u, y) = b (y - u), all its slopes being -b: a function of u - y that is 0 at 0."""
+        parts = [(p, q, c, nu) for p, q, c, nu in self.pieces if nu]
+        at = sum((nu * (c if linear else max(c, Fraction(0))) for _, _, c, nu in parts), Fraction(0))
+        return b > 0 and at == 0 and all(p != 0 and q == -p for p, q, _, _ in parts)
+
+
+def shape_of(network: Network, a: Algorithm) -> Shape:
+    """The form above, read off the weights; Unlike if they have another."""
+    loop, d, ring = network.loop, a.x, Ring()
+    if (
+        a.y != 1
+        or len(a.start) != d
+        or any(a.start)
+        or not loop.mean
+        or loop.causal
+        or network.panel
+        or a.query is None
+    ):
+        raise Unlike("the state is not one weight for each number of x, from 0")
+    sizes = {"s": d, "t": d, "x": d, "y": 1, "X": d, "Y": 1}
+    s, t, x, y, X, Y = (list[Any](ring.variables(g, n)) for g, n in sizes.items())
+    askers, key = [a.token(name, s, X, Y) for name in ("example", "query")], a.token("example", t, x, y)
+    w = [next((c for c, u in enumerate(askers[0]) if isinstance(u, Poly) and u.terms == p.terms), -1) for p in s]
+    held = [u.terms for token in askers for c, u in enumerate(token) if isinstance(u, Poly) and c not in w]
+    allowed = [p.terms for p in (*X, *Y)]
+    if (
+        -1 in w
+        or any(terms not in allowed for terms in held)
+        or any(askers[1][c].terms != p.terms for c, p in zip(w, s, strict=True))
+    ):
+        raise Unlike("a token holds something else than x, y, w and constants")
+    thresholds = {-loop.feedforward[0].bias[c] for c in w} if loop.feedforward else {Fraction(0)}
+    threshold = max(thresholds)
+    for token in askers:
+        for c, u in enumerate(loop.before(token)):
+            cut = threshold if c in w else Fraction(0)
+            soft = relu(token[c] - cut) - relu(-token[c] - cut) if cut else token[c]
+            if not is_zero(u - soft) or min(thresholds) < 0:
+                raise Unlike("the feed-forward part is not soft thresholding")
+    pieces, shrink = [], Fraction(0)
+    for head in loop.heads:
+        score, other = (head.score(token, key) for token in askers)
+        written = head.out(head.value(key))
+        if any(not is_zero(u) for c, u in enumerate(written) if c not in w) or not is_zero(score - other):
+            raise Unlike("something else than w is written, or queries have other scores")
+        parts = [_ratio(written[c], x[i]) for i, c in enumerate(w)]
+        if None not in parts and len(set(parts)) == 1:
+            pieces.append((*_score(score, s, x, y[0]), Fraction(parts[0] or 0)))
+            continue
+        own = [_ratio(written[c], t[i]) for i, c in enumerate(w)]
+        one = score == 1 if not isinstance(score, Poly) else is_zero(score - 1)
+        if None in own or len(set(own)) != 1 or not one:
+            raise Unlike("a head writes neither x nor w")
+        shrink -= Fraction(own[0] or 0)
+    if loop.kind == "linear":
+        a_, b_, c_ = (sum((p[at] * p[3] for p in pieces), Fraction(0)) for at in range(3))
+        pieces = [(Fraction(1), b_ / a_, c_ / a_, a_)] if a_ else [(Fraction(0), b_, c_, Fraction(1))]
+    elif loop.kind != "relu":
+        raise Unlike("only linear and relu attention are followed")
+    return Shape(pieces, shrink, threshold, w)
+
+
+def _ratio(u: Any, letter: Poly) -> Fraction | None:
+    """c if u = c letter."""
+    if not isinstance(u, Poly):
+        return Fraction(0) if u == 0 else None
+    if set(u.terms) - set(letter.terms):
+        return None
+    return Fraction(sum(u.terms.values()), 1 << u.e)
+
+
+def _score(u: Any, s: list[Any], x: list[Any], y: Any) -> tuple[Fraction, Fraction, Fraction]:
+    """a, b, c if u = a <s, x> + b y + c."""
+    u = u if isinstance(u, Poly) else y * 0 + u
+    pairs = [(p * q).terms.keys() for p, q in zip(s, x, strict=True)]
+    a, b, c = (Fraction(u.terms.get(k, 0), 1 << u.e) for k in (next(iter(pairs[0])), next(iter(y.terms)), ()))
+    rest = u - sum((p * q * a for p, q in zip(s, x, strict=True)), y * b) - c
+    if not is_zero(rest):
+        raise Unlike("a score is no function of <w, x> and y")
+    return a, b, c
+
+
+def slopes_of(shape: Shape, linear: bool) -> list[Fraction]:
+    """The slopes of phi in its first argument."""
+    moving = [(a, b, c, nu) for a, b, c, nu in shape.pieces if a != 0 and nu != 0]
+    if len({b / a for a, b, _, _ in moving}) > 1:
+        raise Unlike("pieces of phi bend at different mixtures of <w, x> and y")
+    ends = sorted({-c / a for a, _, c, _ in moving})
+    if not ends:
+        return [Fraction(0)]
+    points = [ends[0] - 1, *((p + q) / 2 for p, q in pairwise(ends)), ends[-1] + 1]
+    return [sum((nu * a for a, _, c, nu in moving if linear or a * p + c > 0), Fraction(0)) for p in points]
+
+
+def start(shape: Shape, y: Fraction, linear: bool) -> Fraction:
+    """At least |phi(0, y)|, which is piecewise linear in y: at its ends and bends."""
+    bends = {-c / b for _, b, c, _ in shape.pieces if b != 0}
+    points = {-y, y, *(p for p in bends if abs(p) <= y)}
+
+    def value(at: Fraction) -> Fraction:
+        scores = ((b * at + c, nu) for _, b, c, nu in shape.pieces)
+        return abs(sum((nu * (u if linear else max(u, Fraction(0))) for u, nu in scores), Fraction(0)))
+
+    return max(value(p) for p in points)
+
+
+def rounds(found: object, claim: Claim) -> Verdict:
+    verdict = equals(found, claim)
+    if verdict.outcome != "proved" or not isinstance(found, LoopJudge):
+        return verdict
+    try:
+        bound, words = _bounded(found.network, claim)
+    except Unlike as unlike:
+        return Verdict("undecided", str(unlike), np.inf)
+    value = float(np.nextafter(nearest(bound), np.inf))
+    if bound <= Fraction(claim.numbers["bound"]):
+        return Verdict("proved", words, value)
+    return Verdict("undecided", f"{words}: within {value:.6g}", np.inf)
+
+
+def _bounded(network: Network, claim: Claim) -> tuple[Fraction, str]:
+    a, n = claim.target, {name: Fraction(value) for name, value in claim.numbers.items()}
+    if (
+        np.dtype(claim.arith) != network.dtype
+        or n["examples"].denominator != 1
+        or not 1 <= n["examples"] <= MOST_EXAMPLES
+    ):
+        raise Unlike("the arithmetic is another than that of the weights, or there are no or too many examples")
+
+    floats, shape, linear = Floats(*FLOATS[claim.arith]), shape_of(network, a), network.loop.kind == "linear"
+    B2, L, s = a.x * n["x"] ** 2, a.steps, shape.shrink
+    slopes = slopes_of(shape, linear)
+    b, grows = -min(slopes), max(*slopes, Fraction(0)) * B2
+    if not 0 <= s < 1 or b * B2 + 2 * s > 2 or grows > 1:
+        raise Unlike(f"the steps are too large: b B^2 + 2 shrink = {nearest(b * B2 + 2 * s):.6g}")
+    W, k = shape.largest(a.x, root(B2), n["y"], L, linear), s + grows
+    loops = Fraction(L) if k == 0 else (power(1 + k, L) - 1) / k
+
+    def token(w: Known) -> list[Known]:
+        sizes = _sizes(a, n["x"], n["y"])
+        return [w if c in shape.w else Known(sizes[c]) for c in range(network.loop.width)]
+
+    after = floats.added(
+        network.loop, floats.before(network.loop, token(Known(W * Fraction(9, 8)))), int(n["examples"])
+    )
+    if any(value.off for c, value in enumerate(after) if c not in shape.w):
+        raise Unlike("another channel than w is rounded")
+    one = root(a.x * max(after[c].off for c in shape.w) ** 2)
+    off = up(one * loops)
+    if 8 * off > W:
+        raise Unlike(f"roundings of {nearest(off):.3g} are beyond the size {nearest(W):.3g} of what is rounded")
+    h = token(Known(W, off))
+    for layer in network.after:
+        for _ in range(layer.repeat):
+            h = floats.added(layer, floats.before(layer, h), 1)
+    for affine in network.readout:
+        h = floats.affine(affine, h)
+    words = (
+        f"{L} loops of at most {nearest(one):.3g} each, |w| <= {nearest(W):.3g}, {int(n['examples']):,} examples"
+    )
+    return max(value.off for value in h), words
+
+
+def _sizes(a: Algorithm, x: Fraction, y: Fraction) -> list[Fraction]:
+    """The largest magnitude of each number of a token that is x, y or a constant; w is put in later."""
+    tokens = [a.token(name, [0] * len(a.start), [x] * a.x, [y]) for name in ("example", "query")]
+    return [max(abs(Fraction(u)) for u in pair) for pair in zip(*tokens, strict=True)]
+
+
+IN_FLOATS["rounds"] = rounds
+KINDS |= {"rounds": Kind(NUMBERS, rounds, read_algorithm)}
