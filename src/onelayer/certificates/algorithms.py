@@ -73,7 +73,7 @@ def prove_of_data(transformer: Transformer, claim: dict[str, str], data: dict[st
     """A claim about a layer and stored sequences, at their last tokens; None if it is not proved."""
     entry = {"type": claim["type"], "arith": "real", "scope": "last", **claim}
     held = {name: np.ascontiguousarray(a) for name, a in data.items()}
-    unproved = Certificate((entry,), held, (), named(transformer, "last"), structure.graph(transformer))
+    unproved = Certificate((entry,), held, (), name_tensors(transformer, "last"), structure.graph(transformer))
     weights = save_tensors({name: np.ascontiguousarray(a) for name, a in transformer.tensors()})
     report = check({MODEL: weights, **unproved.files(weights)}, memory=float("inf"))
     if report.result != "VERIFIED":

@@ -58,7 +58,7 @@ def _of_sequences(found: CertifiedFolder) -> str:
         "Claimed (run `onelayer verify`, or `python -m onelayer_checker`, to have it decided):",
         *(f"  - {sentence(claim)}" for claim in found.claims),
         "Assumed:",
-        *(f"  - {line}" for line in assumed(found.claims)[1:]),
+        *(f"  - {line}" for line in list_assumptions(found.claims)[1:]),
         "Not claimed:",
         *(f"  - {line}" for line in not_claimed(found.claims)),
     ]
