@@ -79,6 +79,7 @@ class Model(Abilities, EqualByContent):
         *,
         path: Evaluation = "auto",
         outside: Outside = "refuse",
+        bounds: bool = False,
     ) -> Any:
         """Answers for sequences, stored or not, in the form of Y; of a learner: `predict(X, y, queries)`.
 
@@ -93,10 +94,12 @@ class Model(Abilities, EqualByContent):
         answers; "auto" searches where it can.
 
         A model of a function refuses sequences of which its bound says nothing: with a token beyond the box, or of
-        another length. With ``outside`` "answer" it gives whatever the network does.
+        another length. With ``outside`` "answer" it gives whatever the network does. With ``bounds`` a learner that
+        solves (mesa, recurrence) gives a pair: answers, and how far each may be from the exact ridge estimate.
         """
         if isinstance(self.interface, Examples):
-            return self.interface.predict(self.transformer, X, lengths, queries)
+            answer = self.interface.predict_with_bounds if bounds else self.interface.predict
+            return answer(self.transformer, X, lengths, queries)
         sequences = self.ask(X, lengths)
         self.interface.admit(sequences, outside)
         return self.form.decode(self.outputs(sequences, path), sequences.lengths)

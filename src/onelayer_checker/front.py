@@ -12,10 +12,7 @@ import numpy as np
 
 import onelayer_checker.core.separated
 import onelayer_checker.functions
-import onelayer_checker.looped.identified
-import onelayer_checker.looped.limits
-import onelayer_checker.looped.risks
-import onelayer_checker.looped.rounding  # noqa: F401  (all of them add claims to the core's)
+import onelayer_checker.looped.kinds  # noqa: F401  (all of them add claims to the core's)
 from onelayer_checker.core.budget import Beyond, limited
 from onelayer_checker.core.claims import KINDS, Claim, Verdict
 from onelayer_checker.core.files import Malformed, fields, read_folder, shown
@@ -24,8 +21,7 @@ from onelayer_checker.core.judge import Judge, Progress
 from onelayer_checker.core.meaning import Given, Required, beside, refuse_empty, same_data
 from onelayer_checker.core.names import Names, fit, read_names
 from onelayer_checker.core.samples import Data, read_data
-from onelayer_checker.looped import network as looped
-from onelayer_checker.looped.judge import LoopJudge, fit_loop
+from onelayer_checker.looped.judge import LoopJudge, read_loop
 from onelayer_checker.search.stack import accelerate
 
 if TYPE_CHECKING:
@@ -152,8 +148,7 @@ def check(
                     found[at] = found[at].beside(stored)
                 show(found[at])
             listed = [found[at] for at in range(len(asked))]
-            dtype = network.network.dtype if isinstance(network, LoopJudge) else network.dtype
-            same = None if data is None else same_data(data, names, stored, dtype)
+            same = None if data is None else same_data(data, names, stored, network.dtype)
     except Malformed as error:
         return Report("MALFORMED", (), error.gate, str(error))
     except Beyond as error:
@@ -227,10 +222,8 @@ def parse(folder: str | os.PathLike[str] | Mapping[str, bytes]) -> Parsed:
         certificate, weights, tensors, named = read_folder(folder if isinstance(folder, Mapping) else Path(folder))
         _check_constants(certificate)
         if is_looped(certificate["graph"]):
-            loops, names = looped.build(weights, certificate["graph"]), None if named is None else read_names(named)
-            own = read_claims(certificate)
-            fit_loop(loops, tensors, names, own)
-            return LoopJudge(loops, weights, tensors), None, own, names
+            names, own = None if named is None else read_names(named), read_claims(certificate)
+            return read_loop(weights, tensors, certificate["graph"], names, own), None, own, names
         network = build(weights, certificate["graph"]["causal"])
         claims = read_claims(certificate)
         data, names = read_data(tensors, network), None if named is None else read_names(named)

@@ -18,7 +18,7 @@ from onelayer import to_onnx, to_torch
 from onelayer.export import bundle
 from onelayer_checker import Report, check
 from onelayer_checker.core.files import CERTIFICATE
-from onelayer_checker.looped.rounding import Floats, Known
+from onelayer_checker.looped.floats import Floats, Known
 
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "ridge": ("ridge", {"form": "published", "penalty": 0.1}),

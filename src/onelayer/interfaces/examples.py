@@ -9,8 +9,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.errors import DataError
+from onelayer.errors import DataError, OptionError
 from onelayer.interfaces.answers import Answers
+from onelayer.interfaces.error_bars import bound_answers, can_bound
 from onelayer.network import Transformer
 from onelayer.network.blocks import evaluate
 from onelayer.network.trace import Trace, trace
@@ -91,6 +92,23 @@ class Examples(Answers):
                 a.tokens(name, tasks.X[:, rows], tasks.Y[:, rows], tokens[:, rows])
         a.tokens("query", tasks.queries, None, tokens[:, N:])
         return tokens, np.full(B, N + m)
+
+    def predict_with_bounds(
+        self, transformer: Transformer, X: Any, y: Any = None, queries: Any = None
+    ) -> tuple[Any, Any]:
+        """Answers, and how far each may be from the exact ridge estimate of its examples; of mesa layers."""
+        if not can_bound(transformer):
+            needs, found = "a learner that solves: mesa or recurrence", f"this one is {self.learner}"
+            raise OptionError(
+                "learner", needs, found, "Leave bounds out; error_bound is for all examples of a box."
+            )
+        tasks = self.tasks(X, y, queries)
+        tokens, lengths = self.prompts(tasks, transformer.dtype)
+        bounds = []
+        for prompt, task, n in zip(tokens, tasks.listed, lengths, strict=True):
+            first = len(task.X) if self.algorithm.query is not None else 0
+            bounds.append(bound_answers(transformer, prompt[:n], evaluate(transformer, prompt[None, :n])[0], first))
+        return self.predict(transformer, X, y, queries), tasks.shape_like_y(bounds)
 
     def judging(self, examples: int) -> int:
         """How many of so many examples judge: the share, and at least one."""

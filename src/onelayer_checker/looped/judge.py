@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from onelayer_checker.core.files import Malformed
 from onelayer_checker.core.names import Names
 from onelayer_checker.looped import lattice, panels
 from onelayer_checker.looped.algorithms import Algorithm, Values, fit, identities, read_algorithm, starts, structure
-from onelayer_checker.looped.network import Network
+from onelayer_checker.looped.network import Network, build
 from onelayer_checker.looped.polynomials import Poly, Ring, is_zero, nonzero_point
 from onelayer_checker.looped.witnesses import prompts, tells_apart
 
@@ -28,6 +29,10 @@ class LoopJudge:
     tensors: dict[str, Array] = field(default_factory=dict, compare=False)  # the weights as they are stored
     data: dict[str, Array] = field(default_factory=dict, compare=False)  # sequences, of claims that are about some
     known: list[tuple[Algorithm, Verdict]] = field(default_factory=list, compare=False)  # what was said of `equals`
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.network.dtype
 
     @property
     def readout(self) -> Array:
@@ -61,8 +66,11 @@ class LoopJudge:
         return "both", replace(first, why=f"{first.why}; {how}")
 
 
-def fit_loop(network: Network, data: dict[str, Array], names: Names | None, claims: list[Claim]) -> None:
-    """Refuse data beside a looped network, unless a claim is about it, and names that are not those of numbers."""
+def read_loop(
+    weights: dict[str, Array], data: dict[str, Array], graph: Any, names: Names | None, claims: list[Claim]
+) -> LoopJudge:
+    """A judge of the network; data beside it is refused, unless a claim is about it, and names of other things."""
+    network = build(weights, graph)
     scope = "last" if any(claim.type in OF_DATA for claim in claims) else "token"
     wanted = () if scope == "token" else ("tokens", "at", *(f"other.W_{name}" for name in "QKVO"))
     if (
@@ -73,6 +81,7 @@ def fit_loop(network: Network, data: dict[str, Array], names: Names | None, clai
         raise Malformed("names", "a looped network has no data, and real tokens and answers")
     if names.causal != network.loop.causal or names.positions:
         raise Malformed("names", "causal or positions are not those of the network")
+    return LoopJudge(network, weights, data)
 
 
 class Contradiction(OSError):

@@ -1,0 +1,214 @@
+"""Learners on random tasks and series: mean errors with their spread over seeds, roundings, and what they cost.
+
+Every row says how many seeds it is the mean of, and +- is the standard deviation over them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import onelayer
+from onelayer.learners.cubic import features
+
+SEEDS = range(8)
+
+
+def spread(values: list[float]) -> str:
+    return f"{np.mean(values):.4g} +- {np.std(values):.2g}"
+
+
+def dynamics(noise: float, ridge: float, sequences: int = 600) -> dict[str, Any]:
+    """Orthogonal linear dynamics of 10 components, 50 steps: a gradient step of the best size, mesa, nothing."""
+    mesa = onelayer.learner("recurrence", d=10, order=1, affine=False, ridge=ridge, certify=False)
+    step = onelayer.learner("causal_step", d=10, eta=2.0**-8, certify=False)
+    rows: dict[str, list[float]] = {"gd": [], "mesa": [], "zero": []}
+    for seed in SEEDS:
+        rng = np.random.default_rng(seed)
+        W = np.linalg.qr(rng.normal(size=(sequences, 10, 10)))[0]
+        S = np.zeros((sequences, 51, 10))
+        S[:, 0] = rng.normal(size=(sequences, 10))
+        for t in range(50):
+            S[:, t + 1] = np.einsum("bij,bj->bi", W, S[:, t]) + noise * rng.normal(size=(sequences, 10))
+        known, wanted = S[:, :-1], S[:, 2:]
+        moved = step.predict(known)
+        scale = float((moved * wanted).sum() / (moved**2).sum())
+        for name, found in (("gd", scale * moved), ("mesa", mesa.predict(known)), ("zero", 0 * wanted)):
+            rows[name].append(0.5 * float(((found - wanted) ** 2).sum(-1).mean()))
+    return {"task": f"dynamics, noise {noise:g}", "seeds": len(SEEDS)} | {k: spread(v) for k, v in rows.items()}
+
+
+def recurrences(dtype: str) -> dict[str, Any]:
+    """s' = a s + b from its first five values; the three-term identity is the reference."""
+    model, rng, errors = onelayer.learner("recurrence", dtype=dtype, certify=False), np.random.default_rng(0), []
+    for _ in range(300):
+        a, b, s = rng.uniform(-1, 1), rng.uniform(-2, 2), [rng.normal()]
+        for _ in range(5):
+            s.append(a * s[-1] + b)
+        errors.append(abs(float(model.predict(np.array(s[:5]))[-1]) - s[5]))
+    return {"dtype": dtype, "recurrences": 300, "median": float(np.median(errors)), "largest": max(errors)}
+
+
+def pendulum(n: int = 400) -> np.ndarray:
+    """The angle of a damped, driven pendulum, by Runge and Kutta: th'' = -sin th - 0.3 th' + 0.9 cos(0.7 t)."""
+
+    def slope(t: float, s: np.ndarray) -> np.ndarray:
+        return np.array([s[1], -np.sin(s[0]) - 0.3 * s[1] + 0.9 * np.cos(0.7 * t)])
+
+    s, h, found = np.array([0.3, 0.0]), 0.1, []
+    for i in range(2 * n):
+        k1 = slope(i * h, s)
+        k2 = slope((i + 0.5) * h, s + h / 2 * k1)
+        k3 = slope((i + 0.5) * h, s + h / 2 * k2)
+        s = s + h / 6 * (k1 + 2 * k2 + 2 * k3 + slope((i + 1) * h, s + h * k3))
+        found.append(s[0])
+    return np.array(found[::2])
+
+
+def forecasts(order: int) -> dict[str, Any]:
+    """One step ahead of the pendulum, at each of the last 200 values, beside least squares on the same past."""
+    s, model = pendulum(), onelayer.learner("recurrence", order=order, ridge=1e-8, certify=False)
+    found = model.predict(s)  # at s[order:], for the value after each
+    rows = []
+    for t in range(200, len(s) - 1):
+        past = s[: t + 1]
+        lags = [past[order - k - 1 : len(past) - k - 1] for k in range(order)]
+        X = np.stack([*lags, np.ones(len(past) - order)], axis=1)
+        w = np.linalg.lstsq(X, past[order:], rcond=None)[0]
+        asked = np.append(past[-1 : -order - 1 : -1], 1.0)
+        rows.append((found[t - order] - s[t + 1], asked @ w - s[t + 1], s[t] - s[t + 1]))
+    network, least, last = np.sqrt((np.array(rows) ** 2).mean(axis=0))
+    names = {"series": "driven pendulum, simulated", "order": order, "forecasts": len(rows)}
+    return names | {"network": float(network), "least_squares": float(least), "last_value": float(last)}
+
+
+def selected(noise: float) -> dict[str, Any]:
+    """Two penalties, 30 examples and 10 that judge, d = 20: the mean squared error of either, and of the choice."""
+    given: dict[str, Any] = {"d": 20, "steps": 2000, "low": -0.5, "high": 0.5, "largest": 8.0, "certify": False}
+    both = [onelayer.learner("ridge", penalty=p, **given) for p in (0.02 / 3, 0.5 / 3)]
+    chooser = onelayer.learner("selection", penalties=(0.02 / 3, 0.5 / 3), judges=0.25, delta=2.0**-12, **given)
+    rows: list[list[float]] = [[], [], []]
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        X, w = rng.normal(size=(100, 40, 20)).clip(-3, 3), rng.normal(size=(100, 20)) / 20**0.5
+        y = (np.einsum("bnd,bd->bn", X, w) + noise * rng.normal(size=(100, 40))).clip(-8, 8)
+        queries = np.repeat(np.eye(20)[None], 100, axis=0)  # the answers there are the weights
+        answers = [m.predict(X[:, :30], y[:, :30], queries) for m in both] + [chooser.predict(X, y, queries)]
+        for row, found in zip(rows, answers, strict=True):
+            row.append(float(((found - w) ** 2).sum(axis=1).mean()) + noise**2)
+    names = ("small_penalty", "large_penalty", "selected")
+    return {"noise": noise, "seeds": 2, "tasks": 100} | {n: spread(row) for n, row in zip(names, rows, strict=True)}
+
+
+def looped(n: int, L: int) -> dict[str, Any]:
+    """d = 10, normal inputs: the best a of A = a I over 400 tasks, and its loss |w_L - w|^2."""
+    shares = np.linspace(0.3, 1.0, 36)
+    best, losses = [], []
+    for seed in SEEDS:
+        rng = np.random.default_rng(seed)
+        X, w = rng.normal(size=(400, n, 10)), rng.normal(size=(400, 10))
+        S = np.linalg.eigh(X.swapaxes(1, 2) @ X / n)
+        along = np.einsum("bij,bi->bj", S[1], w)
+        found = [float((((1 - a * S[0]) ** L * along) ** 2).sum(1).mean()) for a in shares]
+        best.append(float(shares[int(np.argmin(found))]))
+        losses.append(min(found))
+    return {"n": n, "loops": L, "seeds": len(SEEDS), "best_a": spread(best), "loss": spread(losses)}
+
+
+def fastest(do: Callable[[], Any], times: int = 5) -> float:
+    found = []
+    for _ in range(times):
+        begun = time.process_time()
+        do()
+        found.append(time.process_time() - begun)
+    return min(found)
+
+
+def costs() -> list[dict[str, Any]]:
+    """CPU time over a floor in the same run: 1,000 tasks of 40 examples, d = 10; and a fit of 288 features."""
+    rng = np.random.default_rng(0)
+    X, q = rng.uniform(-1, 1, (1000, 40, 10)), rng.uniform(-1, 1, (1000, 1, 10))
+    y, turned = np.einsum("bnd,d->bn", X, rng.normal(size=10)), X.transpose(0, 2, 1)
+    floor = fastest(lambda: np.linalg.solve(turned @ X + 4 * np.eye(10), turned @ y[..., None]))
+    rows = []
+    for name, given in (("gd", {"steps": 50}), ("ridge", {"steps": 50, "penalty": 0.1}), ("mesa", {"ridge": 4.0})):
+        model = onelayer.learner(name, d=10, certify=False, **given)  # type: ignore[arg-type]
+        took = fastest(lambda model=model: model.predict(X, y, q))  # type: ignore[misc]
+        rows.append({"what": f"{name}, {given}", "floor": "batched solve", "cpu": took, "over_floor": took / floor})
+    Z, Y = rng.normal(size=(4096, 5, 8)), rng.normal(size=(4096, 8))
+    least = fastest(lambda: np.linalg.lstsq(features(Z), Y, rcond=None), 2)
+    took = fastest(lambda: onelayer.fit_attention(Z, Y, certify=False), 2)
+    rows.append({"what": "fit_attention, d = 8", "floor": "lstsq", "cpu": took, "over_floor": took / least})
+    return rows
+
+
+def roundings() -> list[dict[str, Any]]:
+    """Proved for all prompts of the box, and the worst of 20 drawn ones, against float64."""
+    rows = []
+    for name, given in (
+        ("ridge", {"form": "published", "penalty": 0.1}),
+        ("lasso", {"penalty": 0.05, "form": "compact"}),
+    ):
+        for dtype in ("float32", "float64"):
+            model = onelayer.learner(name, d=5, steps=20, dtype=dtype, examples=40, **given)  # type: ignore[arg-type]
+            rng, worst = np.random.default_rng(0), 0.0
+            for _ in range(20):
+                X, y, q = (rng.uniform(-1, 1, s).astype(dtype) for s in ((40, 5), 40, (4, 5)))
+                wanted = model.algorithm(X.astype(np.longdouble), y, q)
+                worst = max(worst, float(np.abs(model.predict(X, y, q) - wanted).max()))
+            rows.append(
+                {"learner": name, "dtype": dtype, "loops": 20, "examples": 40}
+                | {"proved": model.interface.rounding_bound, "seen": worst}
+            )
+    return rows
+
+
+def identified() -> list[dict[str, Any]]:
+    """Associative tables of 4 keys and values, 2^14 in all: the least eigenvalue, proved, or a second layer."""
+    rows = []
+    for share in (0.0, 0.5, 0.95, 1.0):
+        rng = np.random.default_rng(0)
+        Z = np.concatenate(
+            [tables(round(16384 * part), unit, rng) for part, unit in ((1 - share, False), (share, True))]
+        )
+        found = onelayer.identify(Z)
+        row = {
+            "unitary": share,
+            "sequences": len(Z),
+            "features": 288,
+            "eigenvalue": found.eigenvalue,
+            "proved": found.bound,
+        }
+        row |= (
+            {"eps": "", "delta": ""}
+            if found.witness is None
+            else {"eps": found.witness.eps, "delta": found.witness.delta}
+        )
+        rows.append(row)
+    return rows
+
+
+def tables(B: int, unit: bool, rng: np.random.Generator) -> np.ndarray:
+    M = rng.normal(size=(2, B, 4, 4))
+    K, V = np.linalg.qr(M)[0] if unit and B else M
+    Z = np.zeros((B, 5, 8))
+    Z[:, :4, :4], Z[:, :4, 4:] = K, V
+    Z[:, 4, :4] = K[np.arange(B), rng.integers(4, size=B)]
+    Z[:, 4, 4:] = rng.normal(size=(B, 4))
+    return Z
+
+
+def run() -> dict[str, list[dict[str, Any]]]:
+    return {
+        "costs": costs(),
+        "roundings": roundings(),
+        "identified": identified(),
+        "dynamics": [dynamics(0.01, 1e-3), dynamics(0.1, 0.1)],
+        "recurrences": [recurrences("float64"), recurrences("float32")],
+        "forecasts": [forecasts(2), forecasts(6)],
+        "selection": [selected(0.1), selected(0.5)],
+        "looped": [looped(n, L) for n in (20, 100) for L in (1, 2, 5, 10)],
+    }

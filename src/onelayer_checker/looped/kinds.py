@@ -1,0 +1,6 @@
+"""All claims about looped networks: importing it makes the checker know them."""
+
+import onelayer_checker.looped.identified
+import onelayer_checker.looped.limits
+import onelayer_checker.looped.risks
+import onelayer_checker.looped.rounding  # noqa: F401
