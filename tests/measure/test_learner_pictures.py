@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onelayer.measure.learner_pictures import answers_by_loop, bounds_by_loop, prompt
+from onelayer.measure.learner_pictures import answers_by_loop, bounds_by_loop, prompt, states_by_loop
 from tests.learners.test_learners import CASES, made
 
 
@@ -14,6 +14,16 @@ def test_every_learner_is_drawn(case: str) -> None:
     figure = made(case).plot()
     assert len(figure.axes) == (1 if case in ("mesa", "kernel", "causal_step", "recurrence") else 2)
     assert all(len(axes.lines) >= 2 for axes in figure.axes[:1])
+
+
+def test_the_state_is_that_which_answers() -> None:
+    learner = made("gd").interface
+    given = prompt(learner)
+    states = states_by_loop(learner, given)
+    assert states.shape == (learner.algorithm.steps + 1, 3)
+    np.testing.assert_allclose(
+        given[2] @ states[-1], made("gd").predict(given[0], given[1][:, 0], given[2]), atol=1e-12
+    )
 
 
 def test_the_bound_beside_the_loops_is_the_claim_at_the_last() -> None:

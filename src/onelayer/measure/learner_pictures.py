@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,7 +37,7 @@ def figure_of(model: Model) -> Any:
         line(figure.add_subplot(), model, learner)
     else:
         loops(figure.add_subplot(2, 1, 1), figure.add_subplot(2, 1, 2), model, learner)
-    figure.suptitle(f"{learner.describe()}, {model.n_parameters:,} parameters")
+    figure.suptitle(fill(f"{learner.describe()}, {model.n_parameters:,} parameters", 80))
     return figure
 
 
@@ -61,16 +62,29 @@ def loops(above: Any, below: Any, model: Model, learner: Examples) -> None:
     given = prompt(learner)
     at, answers = answers_by_loop(model, given)
     wanted = np.reshape(learner.follow(*given), (QUERIES, -1))[:, 0]
+    above.plot(at, states_by_loop(learner, given)[at], color=GREY, linewidth=1.0)
     above.plot(at, answers, color=BLUE, linewidth=1.2)
-    above.plot([at[-1]] * QUERIES, wanted, "o", color=GREY, fillstyle="none", label="the algorithm in NumPy")
-    above.set(xscale="log", ylabel="answers at five queries")
+    above.plot([at[-1]] * QUERIES, wanted, "o", color=BLUE, fillstyle="none")
+    for colour, words in ((GREY, "the state s, component by component"), (BLUE, "answers at five queries")):
+        above.plot([], [], color=colour, label=words)
+    above.set(xscale="log", ylabel="state and answers")
     above.legend(frameon=False)
     apart = np.maximum(np.abs(answers - wanted).max(axis=1), np.finfo(model.transformer.dtype).eps)
     below.plot(at, apart, color=BLUE, label="distance to the algorithm's last answer")
     if (bound := bounds_by_loop(model, at)) is not None:
         below.plot(at, bound, color=RED, label="proved distance to the limit, for all examples of the box")
+    if np.isfinite(learner.rounding_bound):
+        words = f"proved for {model.transformer.dtype}: rounding, up to {learner.most_examples:,} examples"
+        below.axhline(learner.rounding_bound, color=RED, linestyle=":", label=words)
     below.set(xscale="log", yscale="log", xlabel="loops", ylabel="distance")
     below.legend(frameon=False)
+
+
+def states_by_loop(learner: Examples, given: tuple[Array, Array, Array]) -> Array:
+    """[steps + 1, components] The state of the algorithm, which the tokens are proved to hold, before and after."""
+    X, y, queries = (np.reshape(part, (len(part), -1)) for part in given)
+    kept = len(X) - learner.judging(len(X))
+    return np.array([np.ravel(s) for s in learner.algorithm.states(X[:kept], y[:kept], queries)])
 
 
 def bounds_by_loop(model: Model, at: list[int]) -> Array | None:
