@@ -92,8 +92,7 @@ class Abilities:
 
     def next_distribution(self, prompt: Prompt) -> Array:
         """Probabilities [V] of the next token after the last tokens of a prompt, as the network gives them."""
-        window = self.interface_as(NextToken, "next_distribution").window(prompt)
-        return np.asarray(self.windows.distributions[self.windows.next_class(window)])
+        return self.interface_as(NextToken, "next_distribution").next_distribution(self.windows, prompt)
 
     def stream(self, prompt: Prompt, length: int, *, sampled: bool = False, seed: int = 0) -> Iterator[bytes]:
         """What follows the prompt, token by token."""
@@ -101,10 +100,11 @@ class Abilities:
         return map(text.tokens.piece, text.follow(self.windows, prompt, length, sampled, seed))
 
     def generate(self, prompt: Prompt, length: int, *, sampled: bool = False, seed: int = 0) -> bytes:
-        """``length`` tokens (bytes, unless there is a tokenizer) that follow the prompt.
+        """Up to ``length`` tokens (bytes, unless there is a tokenizer) that follow the prompt.
 
-        A prompt of at least ``context`` tokens that is a passage of the text is continued as the text goes on; a
-        shorter one is read as the beginning of the text.
+        A prompt of at least ``context`` tokens that is a passage of the text is continued as the text goes on, and
+        no further than to its end; a shorter one is read as the beginning of the text. Made with ``false_hits``,
+        the model also stops where the text is left: nothing follows a prompt that is not stored.
         """
         self.interface_as(NextToken, "generate")
         return b"".join(self.stream(prompt, length, sampled=sampled, seed=seed))

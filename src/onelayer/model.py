@@ -175,7 +175,7 @@ class Model(Abilities, EqualByContent):
             needs, found = "stored answers to certify", "the proof about a function is made when it is built"
             raise OptionError("data", needs, found, self.interface.proved_by)
         if isinstance(self.interface, NextToken) and Y is None:
-            tensors = of_text(self.interface, X)
+            tensors = of_text(self, X)
         else:
             sequences = self.read(X, lengths)
             tensors = of_answers(self, sequences, read_answers(Y, sequences, self.form.scope))

@@ -115,3 +115,18 @@ def test_mistakes_are_answered_in_a_line(folder, tmp_path) -> None:
 def test_without_a_file_it_is_the_language_reference(tmp_path) -> None:
     said = json.loads(run("memorize-text", "--out", tmp_path / "m", "--json").stdout)
     assert said["certain"] == said["certain_right"] > 300_000
+
+
+def test_a_recital_stops_and_says_so(folder, tmp_path) -> None:
+    done = run("recite", folder / "model", "--prompt", TEXT[-60:-20].decode(), "--length", 99)
+    assert done.stdout == TEXT[-20:]
+    assert done.stderr.decode().strip() == "stopped after 20 tokens: the text ends here"
+    asked = ("memorize-text", folder / "passage.txt", "--out", tmp_path / "m", "--context", 32)
+    said = run(*asked, "--false-hits", "0.005").stdout.decode()
+    assert "false_hits_measured" in said
+    done = run("recite", tmp_path / "m", "--prompt", "what nobody ever wrote in this text", ok=1)
+    assert done.stdout == b""
+    assert "nothing follows this prompt: the text ends here, or this is not in it" in done.stderr.decode()
+    asked = ("recite", tmp_path / "m", "--prompt", TEXT[-60:-20].decode(), "--json")
+    said = json.loads(run(*asked).stdout)
+    assert (said["text"], said["tokens"], said["stopped"]) == (TEXT[-20:].decode(), 20, True)

@@ -14,9 +14,10 @@ from onelayer.gadgets.gadget import Gadget
 from onelayer.gadgets.hats import Hats
 from onelayer.gadgets.layout import layouts
 from onelayer.gadgets.line import Line, trapezoids
-from onelayer.gadgets.packed import Packed, PrintSteps
+from onelayer.gadgets.packed import Packed
 from onelayer.gadgets.place_gates import PlaceGates
 from onelayer.gadgets.plateaus import Plateaus
+from onelayer.gadgets.print_steps import PrintSteps
 from onelayer.gadgets.ranks import Ranks
 from onelayer.gadgets.retrieval import TABLES, Retrieval
 from onelayer.gadgets.ridges import Ridges

@@ -49,6 +49,7 @@ PARTS = {
     "readouts.false_hits": "bounds how many unknown inputs a readout takes for stored ones",
     "readouts.fit": "chooses among the readouts, or names the samples in their way",
     "readouts.method": "what every readout is, and where it is registered",
+    "readouts.packed_blocks": "packed, of keys that come in blocks",
     "readouts.packed_sizes": "sizes of packed readouts, before one is built",
     "readouts.peeling": "solves the system that retrieval and bits state",
     "readouts.readout": "what every readout's construction returns",

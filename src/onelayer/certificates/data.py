@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from onelayer.errors import DataError
 from onelayer.interfaces import NextToken
+from onelayer.problems import unknown_windows
 from onelayer.problems.answers import Answers, in_classes_of
 from onelayer.problems.sequences import Sequences
 from onelayer.problems.tokens import Text
-from onelayer.problems.windows import read_windows
+from onelayer.problems.windows import TextWindows, read_windows
 
 if TYPE_CHECKING:
     from onelayer.model import Model
@@ -36,15 +37,33 @@ def of_answers(model: Model, sequences: Sequences, answers: Answers) -> dict[str
     return data | _strangers(model, sequences)
 
 
-def of_text(interface: NextToken, text: Text) -> dict[str, Array]:
-    """For every window of a text, the distribution of what follows it."""
+def of_text(model: Model, text: Text) -> dict[str, Array]:
+    """For every window of a text, the distribution of what follows it; and windows that nothing follows."""
+    interface = model.interface_as(NextToken, "of_text")
     wanted = read_windows(interface.encode(text), interface.context, interface.tokens.size)
-    return {
-        "stream": np.ascontiguousarray(wanted.stream[:-1]),
+    data = {
+        "stream": wanted.stream[:-1].astype(np.int64),
         "window": np.array([interface.context]),
-        "answers": np.asarray(wanted.distributions, np.float64),
-        "which": np.asarray(wanted.answers[wanted.group], np.int64),
+        "answers": np.asarray(wanted.distributions[:-1], np.float64),
+        "which": wanted.which.astype(np.int64),
     }
+    unknown = _not_continued(model, wanted)
+    if not len(unknown):
+        return data
+    return data | {"strangers": unknown, "default": np.zeros(interface.tokens.size)}
+
+
+def _not_continued(model: Model, text: TextWindows) -> Array:
+    """The last window, if it occurs once, and if the model knows what is not stored, others that are not: those of
+    them that it takes to be followed by nothing."""
+    drawn = [text.last[None]] if text.ends else []
+    if model.interface.default is not None:
+        drawn += unknown_windows.draw(text, STRANGERS // 2, 0).values()
+    if not drawn or model.windows.nothing is None:
+        return np.zeros((0, text.context), np.int64)
+    windows = np.concatenate(drawn).astype(np.int64)
+    classes = model.windows.look_up(model.windows.sums.of_rows(windows))
+    return np.asarray(windows[classes == model.windows.nothing])
 
 
 def _strangers(model: Model, sequences: Sequences) -> dict[str, Array]:

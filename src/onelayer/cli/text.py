@@ -38,6 +38,12 @@ def memorize_text(
     vocabulary_size: Annotated[
         int | None, typer.Option(help="With --tokenizer bpe: the largest number of tokens.", show_default=False)
     ] = None,
+    false_hits: Annotated[
+        float | None,
+        typer.Option(
+            help="Share of windows not in the text that may be continued; else all are.", show_default=False
+        ),
+    ] = None,
     seed: Seed = 0,
     overwrite: Overwrite = False,
     certificate: Annotated[
@@ -50,13 +56,14 @@ def memorize_text(
     check_target(out_dir, overwrite=overwrite)
     with progress() as step, nullcontext() if file is None else about(file):
         step("reading")
-        text = python_reference().encode() if file is None else file.read_bytes()
+        text = python_reference().encode() if file is None else file
         model = memorize(
             text,
             context,
             seed,
             tokenizer=None if tokenizer == "bytes" else tokenizer,
             vocabulary_size=vocabulary_size,
+            false_hits=false_hits,
             certify=certificate,
             on_step=step,
         )
@@ -114,14 +121,28 @@ def recite(
             soft_wrap=True,
         )
     if as_json:
-        written = b"".join(pieces)
-        text = written.decode(errors="backslashreplace")
-        print_json({"text": text, "hex": written.hex(), "tokens": length, "prompt_tokens": len(ids)})
+        written = list(pieces)
+        text, stopped = b"".join(written), len(written) < length
+        said = {"text": text.decode(errors="backslashreplace"), "hex": text.hex(), "tokens": len(written)}
+        print_json(said | {"stopped": stopped, "prompt_tokens": len(ids)})
         return
+    count = 0
     with written_out():
-        for i, piece in enumerate(pieces):
+        for count, piece in enumerate(pieces, 1):
             sys.stdout.buffer.write(piece)
-            if i % FLUSH == 0:
+            if count % FLUSH == 1:
                 sys.stdout.buffer.flush()
         if sys.stdout.isatty():
             sys.stdout.buffer.write(b"\n")
+        sys.stdout.buffer.flush()
+    if count < length:
+        err.print(_stopped(count, interface), highlight=False, soft_wrap=True)
+        if not count:
+            raise typer.Exit(ExitCode.NO)
+
+
+def _stopped(count: int, interface: NextToken) -> str:
+    """Why there are fewer tokens than were asked for."""
+    after = f"stopped after {count:,} tokens" if count else "nothing follows this prompt"
+    left = "the text ends here, or this is not in it" if interface.default is not None else "the text ends here"
+    return f"{after}: {left}"

@@ -63,6 +63,5 @@ def without_proof(model: Model, why: str) -> Model:
 
 def _note_proof(model: Model, proved: bool, why: str) -> Model:
     built = replace(model, ledger=Ledger((*model.ledger.lines, Constant("certified", proved, why))))
-    if "evaluator" in vars(model):
-        vars(built)["evaluator"] = model.evaluator
+    vars(built).update({name: vars(model)[name] for name in ("evaluator", "windows") if name in vars(model)})
     return built

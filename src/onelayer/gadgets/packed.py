@@ -16,12 +16,12 @@ from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from onelayer.equality import EqualByContent
 from onelayer.gadgets.digit_names import digit_names
 from onelayer.gadgets.digits import compared_layers, digit_layers, digits_in_lanes
 from onelayer.gadgets.gadget import Gadget, Words, same_layers
 from onelayer.gadgets.layout import LARGEST_BASE, Layout
 from onelayer.gadgets.line import Line
+from onelayer.gadgets.print_steps import PrintSteps, count_steps
 from onelayer.network.weights import Array, Grouped, Layer, Linear
 
 #: Cells whose words make an answer.
@@ -30,15 +30,6 @@ TABLES = 3
 HEAD = 4
 #: Coordinates that a fingerprint is read off, at most.
 MOST_PRINTS = 2
-
-
-@dataclass(frozen=True, eq=False)
-class PrintSteps(EqualByContent):
-    """A digit of the own fingerprint: how many steps along a coordinate are reached."""
-
-    coordinate: int
-    slope: Array
-    bias: Array
 
 
 class Sizes(NamedTuple):
@@ -60,7 +51,7 @@ class Packed(Gadget):
     lane: int  # the coordinate that says whose digits are wanted
     lane_slope: Array  # [k - 1] the step into lane j is relu(1 - relu(bias - slope z))
     lane_bias: Array
-    words: Array  # [TABLES, m, R, G] whole numbers below the layout's modulus, int64
+    words: Array  # [TABLES, m, R, G] whole numbers below the layout's modulus, int32
     prints: tuple[PrintSteps, ...] = ()  # how the own fingerprint is read: its digits, from the lowest on
     default: float = 0.0  # what is given where fingerprints differ
 
@@ -83,7 +74,9 @@ class Packed(Gadget):
             copy[coordinate, 0, at // B] = 1.0
             units[0, at, 0], bias[0, at], select[0, at], one[0, at] = 1.0, 0.0, [[1.0], [0.0]], 0.0
         emit = np.zeros((TABLES, cells, m * G + len(carried)), dtype)
-        emit[:, :R, : m * G] = self.words.transpose(0, 2, 1, 3).reshape(TABLES, R, m * G) - wall
+        for u in range(m):
+            emit[:, :R, u * G : (u + 1) * G] = self.words[:, u]
+        emit[:, :R, : m * G] -= dtype.type(wall)
         emit[:, R:carry, : m * G] = wall * np.tile(np.eye(G), (1, m))
         emit[0, carry::B, m * G :] = np.eye(len(carried))
         steps = [(steps.slope, steps.bias) for steps in self.prints]
@@ -161,18 +154,31 @@ class Packed(Gadget):
         found = self.classes_at(cells, lane)
         if not self.prints:
             return self.layout.values(found).astype(t.dtype), sure
-        own, value = np.zeros(len(t), np.int64), 1
-        for steps in self.prints:
-            digit, decided = _count_steps(steps.slope, steps.bias, t[:, steps.coordinate])
+        own = np.zeros(len(t), np.int64)
+        for steps, value in zip(self.prints, self._values, strict=True):
+            digit, decided = steps.count(t[:, steps.coordinate])
             own += value * digit
-            value *= len(steps.slope) + 1
             sure &= decided
         number, stored = found % self.layout.classes, found // self.layout.classes
         return np.where(own == stored, number, self.default).astype(t.dtype)[:, None], sure
 
     def find_lanes(self, z: Array) -> tuple[Array, Array]:
         """The lane of each coordinate, and whether the layers would say just that."""
-        return _count_steps(self.lane_slope, self.lane_bias, z)
+        return count_steps(self.lane_slope, self.lane_bias, z)
+
+    def find_prints(self, numbers: dict[int, Array]) -> tuple[tuple[tuple[int, Array], ...], bool]:
+        """For each coordinate of the fingerprint, what its numbers add to that; and whether the layers say so."""
+        found, sure = [], True
+        for steps, value in zip(self.prints, self._values, strict=True):
+            digit, decided = steps.count(numbers[steps.coordinate])
+            found.append((steps.coordinate, value * digit))
+            sure &= bool(decided.all())
+        return tuple(found), sure
+
+    @property
+    def _values(self) -> list[int]:
+        """What a step along each coordinate of the fingerprint adds to it."""
+        return [int(np.prod(self.print_sizes[:i])) for i in range(len(self.prints))]
 
     def classes_at(self, cells: Sequence[Array], lane: Array) -> Array:
         """What is stored in known cells of the lines, one array of them for each line, in known lanes."""
@@ -184,20 +190,15 @@ class Packed(Gadget):
 
     def class_at(self, cells: Sequence[int], lane: int) -> int:
         """The same for one token, without arrays."""
-        layout, total = self.layout, 0
-        for c in range(layout.digits):
-            u, place = layout.place(lane, c)
-            first, second, third = (self.words.item(k, u, cells[2 * k], cells[2 * k + 1]) for k in range(TABLES))
-            word = (first - second - third) % layout.modulus
-            total += word // layout.base**place % layout.base * layout.base**c
+        layout, total, c = self.layout, 0, 0
+        at, base, item = lane * layout.digits, layout.base, self.words.item
+        while c < layout.digits:  # the digits that one word has
+            u, place = divmod(at + c, layout.capacity)
+            count = min(layout.capacity - place, layout.digits - c)
+            word = item(0, u, cells[0], cells[1]) - item(1, u, cells[2], cells[3]) - item(2, u, cells[4], cells[5])
+            total += word % layout.modulus // base**place % base**count * base**c
+            c += count
         return total
-
-
-def _count_steps(slope: Array, bias: Array, z: Array) -> tuple[Array, Array]:
-    """How many steps, in order, each z reaches, and whether the layers would say just that."""
-    slope, bias, z = (a.astype(np.float64) for a in (slope, bias, z))
-    found = np.searchsorted(bias / slope, z, side="right")
-    return found, z <= np.append((bias - 1) / slope, np.inf).take(found)
 
 
 def _sizes(layers: tuple[Layer, ...]) -> list[Sizes]:
@@ -261,10 +262,13 @@ def _print_digits(units: Layer, base: int, sizes: Sizes) -> int:
 
 def _words(emit: Layer, layout: Layout, sizes: Sizes) -> Array | None:
     m, R, G = sizes[:3]
-    entries = emit.weight[:, :R, : m * G].astype(np.float64) + layout.modulus
-    if entries.min() < 0 or entries.max() >= layout.modulus or (entries % 1).any():
+    entries, words = emit.weight[:, :R, : m * G], np.empty((TABLES, m, R, G), np.int32)
+    if not (entries.min() >= -layout.modulus and entries.max() < 0):
         return None
-    return np.ascontiguousarray(entries.astype(np.int64).reshape(TABLES, R, m, G).transpose(0, 2, 1, 3))
+    for u in range(m):
+        words[:, u] = entries[:, :, u * G : (u + 1) * G]  # fractions are lost: whoever asks compares the layers
+        words[:, u] += layout.modulus
+    return words
 
 
 def _steps(tail: tuple[Layer, ...], layout: Layout, sizes: Sizes) -> list[tuple[Array, Array]] | None:

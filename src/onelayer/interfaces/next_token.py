@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -48,7 +50,7 @@ class NextToken(Answers):
 
     def encode(self, prompt: Prompt) -> Array:
         """Token ids of a text; ids are taken as they are."""
-        if isinstance(prompt, str | bytes):
+        if isinstance(prompt, str | bytes | os.PathLike):
             return self.tokens.encode(prompt)
         return np.asarray(prompt, np.int64).reshape(-1)
 
@@ -57,11 +59,12 @@ class NextToken(Answers):
         return b"".join(self.tokens.piece(int(token)) for token in ids)
 
     def window(self, prompt: Prompt) -> Array:
-        """The last tokens of a prompt, behind start tokens if it is short; they must occur in the text."""
+        """The last tokens of a prompt, behind start tokens if it is short; unless the model knows what is not
+        stored, they must occur in the text."""
         ids, n, V = self.encode(prompt), self.context, self.tokens.size
         for at in range(max(0, len(ids) - n), len(ids)):
             token = int(ids[at])
-            if token in self._known:
+            if token in self._known or (self.default is not None and 0 <= token < V):
                 continue
             shown = f" ({self.tokens.piece(token)!r})" if 0 <= token < V else ""
             ends = " that begins and ends where its tokens do" if isinstance(self.tokens, PairTokens) else ""
@@ -71,28 +74,39 @@ class NextToken(Answers):
                 f"token {at} of the prompt has the id {token}{shown}, which does not",
                 f"Give a passage of the text{ends}.",
             )
-        return pad_start(ids, n, V)[-n:]
+        return pad_start(ids[-n:], n, V)[-n:]
 
     @cached_property
     def _known(self) -> frozenset[int]:
         return frozenset(self.alphabet)
 
+    def knows(self, window: Array) -> bool:
+        """Whether all tokens of a window occur in the text, or stand before it."""
+        return all(token in self._known or token == self.tokens.size for token in window.tolist())
+
+    def next_distribution(self, windows: WindowModel, prompt: Prompt) -> Array:
+        """Probabilities [V] of the next token; zeros where the text ends, or is known to be left."""
+        window = self.window(prompt)
+        if not self.knows(window):
+            return np.zeros_like(windows.distributions[0])
+        return np.asarray(windows.distributions[windows.next_class(window)])
+
     def follow(self, windows: WindowModel, prompt: Prompt, length: int, sampled: bool, seed: int) -> Iterator[int]:
-        """Token ids that follow, one at a time: the likeliest (of equals the smallest id), or sampled."""
+        """Token ids that follow, one at a time: the likeliest (of equals the smallest id), or sampled. There are
+        fewer than ``length`` where the text ends, or where it is left and the model knows what is not stored."""
         if length < 0:
             raise OptionError("text", "a length of at least 0", f"length={length}", "Choose another length.")
         if sampled and seed < 0:
             raise OptionError("text", "a seed of at least 0", f"seed={seed}", "Choose another seed.")
-        return self._follow(windows, self.window(prompt), length, sampled, seed)
+        window, rng, nothing = self.window(prompt), np.random.default_rng(seed), windows.nothing
+        likeliest, distributions = windows.likeliest, windows.distributions
 
-    def _follow(self, windows: WindowModel, window: Array, length: int, sampled: bool, seed: int) -> Iterator[int]:
-        n, rng = self.context, np.random.default_rng(seed)
-        stream = np.concatenate([window, np.zeros(length, np.int64)])
-        for i in range(length):
-            at = windows.next_class(stream[i : i + n])
-            token = _sample(windows.distributions[at], rng) if sampled else windows.likeliest[at]
-            stream[i + n] = token
-            yield token
+        def choose(at: int) -> int | None:
+            if at == nothing:
+                return None
+            return _sample(distributions[at], rng) if sampled else likeliest[at]
+
+        return islice(windows.following(window, choose), length if self.knows(window) else 0)
 
     def to_json(self) -> dict[str, Any]:
         merges = [list(pair) for pair in self.tokens.merges] if isinstance(self.tokens, PairTokens) else None

@@ -118,12 +118,13 @@ def recall_text(model: Model, text: Text) -> TextRecall:
     """Ask for what follows every window of this text, and compare with what does."""
     interface = model.interface_as(NextToken, "recall_text")
     wanted = read_windows(interface.encode(text), interface.context, interface.tokens.size)
-    windows = model.windows
-    classes = windows.classes(wanted.stream)[wanted.first]
-    K = len(wanted.distributions)
-    pairs, which = np.unique(classes * K + wanted.answers, return_inverse=True)
-    same = (windows.distributions[pairs // K] == wanted.distributions[pairs % K]).all(axis=1)
-    right = same[which.reshape(-1)]
+    windows, K = model.windows, len(wanted.distributions)
+    right = np.empty(wanted.count, bool)
+    for rows, classes in windows.classes(wanted.stream):
+        pairs, which = np.unique(classes * K + wanted.which[rows], return_inverse=True)
+        same = (windows.distributions[pairs // K] == wanted.distributions[pairs % K]).all(axis=1)
+        right[rows] = same[which.reshape(-1)]
+    right = right[wanted.new]
     several = wanted.ambiguous
     first = "" if right.all() else f"the window before token {wanted.first[np.argmin(right)]}"
     return TextRecall(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,8 @@ from numpy.typing import NDArray
 from onelayer.errors import DataError, MissingExtraError
 
 Array = NDArray[Any]
-Text = str | bytes
+#: A text, or the file that it is in.
+Text = str | bytes | os.PathLike[str]
 
 BYTES = 256
 #: Byte-level tokenizers write bytes as letters: printable Latin-1 as it is, the other bytes from U+0100 on.
@@ -25,6 +28,8 @@ LETTERS = {**{b: chr(b) for b in _PLAIN}, **{b: chr(BYTES + i) for i, b in enume
 
 
 def as_bytes(text: Text) -> bytes:
+    if isinstance(text, os.PathLike):
+        return Path(text).read_bytes()
     return text.encode() if isinstance(text, str) else text
 
 
@@ -35,7 +40,7 @@ class ByteTokens:
     size: int = BYTES
 
     def encode(self, text: Text) -> Array:
-        return np.frombuffer(as_bytes(text), np.uint8).astype(np.int64)
+        return np.frombuffer(as_bytes(text), np.uint8)
 
     def piece(self, token: int) -> bytes:
         return bytes([token])

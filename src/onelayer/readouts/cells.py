@@ -49,13 +49,19 @@ def cut(z: Array, coordinate: int, cells: int, least: float) -> tuple[Cells, Arr
 
 def _cut_whole(steps: Array, low: int, coordinate: int, cells: int) -> tuple[Cells, Array]:
     """Whole numbers low + steps: counted instead of sorted, and looked up instead of searched for."""
-    upto = np.cumsum(np.bincount(steps))
-    last = np.unique(np.searchsorted(upto, np.arange(1, cells) * len(steps) // cells))  # of each cell but the last
+    found, cell = cut_counted(np.bincount(steps), low, coordinate, cells)
+    return found, cell.take(steps)
+
+
+def cut_counted(counts: Array, low: int, coordinate: int, cells: int) -> tuple[Cells, Array]:
+    """The same of how often each whole number from ``low`` on occurs; and the cell of each of these numbers."""
+    upto = np.cumsum(counts)
+    last = np.unique(np.searchsorted(upto, np.arange(1, cells) * upto[-1] // cells))  # of each cell but the last
     last = last[last + 1 < len(upto)]
     begins = np.zeros(len(upto), np.int32)
     begins[last + 1] = 1
     ends = (last + low).astype(np.float64)
-    return Cells(coordinate, ends, ends + 1), np.cumsum(begins, dtype=np.int32).take(steps)
+    return Cells(coordinate, ends, ends + 1), np.cumsum(begins, dtype=np.int32)
 
 
 def _cut_wide(v: Array, coordinate: int, cells: int, least: float) -> Cells:

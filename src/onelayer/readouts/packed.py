@@ -20,7 +20,8 @@ from onelayer.errors import HypothesisError
 from onelayer.gadgets.gadget import Gadget
 from onelayer.gadgets.layout import Layout
 from onelayer.gadgets.line import trapezoids
-from onelayer.gadgets.packed import TABLES, Packed, PrintSteps
+from onelayer.gadgets.packed import TABLES, Packed
+from onelayer.gadgets.print_steps import PrintSteps
 from onelayer.network.blocks import over_threads
 from onelayer.readouts.cells import Cells, cut
 from onelayer.readouts.false_hits import Fingerprints
@@ -111,7 +112,7 @@ def construct(
     if default is not None:
         other = float(default[0]) if classes is None else float(len(classes))
         classes = None if classes is None else np.concatenate([classes, default[None]])
-    steps = tuple(_print_steps(cells, dtype) for cells, _ in cuts)
+    steps = tuple(print_steps(cells, dtype) for cells, _ in cuts)
     guard = min([packed.guard, *(room for _, room in steps)])
     gadgets: list[Gadget] = [replace(gadget, prints=tuple(some for some, _ in steps), default=other)]
     if classes is not None:
@@ -120,7 +121,7 @@ def construct(
     return replace(packed, gadgets=tuple(gadgets), guard=guard, stored=stored)
 
 
-def _print_steps(cells: Cells, dtype: np.dtype[Any]) -> tuple[PrintSteps, float]:
+def print_steps(cells: Cells, dtype: np.dtype[Any]) -> tuple[PrintSteps, float]:
     weight, bias, guard = trapezoids(cells.low, cells.high, dtype)
     return PrintSteps(cells.coordinate, -weight[1:, 1], bias[1:, 1]), guard
 
@@ -142,7 +143,7 @@ def _pack(
         rounds = _peel(cell, members, TABLES * shape.rows * shape.columns)
         if rounds is not None:
             words = fill(layout, rounds, answers, members, TABLES * shape.rows * shape.columns)
-            return _build(shape, cuts, lane_cells, words, keys.shape[1], dtype)
+            return build(shape, cuts, lane_cells, words, keys.shape[1], dtype)
     return None
 
 
@@ -180,20 +181,25 @@ def fill(layout: Layout, lanes: list[list[Round]], answers: Array, members: list
     Digits are solved from the lowest of a word on: what a key's cells hold below is known then, and so the borrow.
     Those of a lane that lie in one word are solved together.
     """
-    b, words = layout.base, np.zeros((layout.words, total), np.int32)
+    words = np.zeros((layout.words, total), np.int32)
     for lane, rounds in enumerate(lanes):
-        own = answers[members[lane]]
-        for u, place, first, count in layout.runs(lane):
-            unit, size, word = b**place, b**count, words[u]
-            wanted = (own // b**first % size).astype(np.int32)
-            for keys, at, cells in reversed(rounds):
-                held = word.take(cells)  # of the cell that is still to be set, only what is below
-                lacking = wanted.take(keys) - (held[:, 0] - held[:, 1] - held[:, 2]) // unit
-                word[at] += np.where(at == cells[:, 0], lacking, -lacking) % size * unit
-    return words.astype(np.int64)
+        fill_lane(layout, lane, rounds, answers[members[lane]], words)
+    return words
 
 
-def _build(
+def fill_lane(layout: Layout, lane: int, rounds: list[Round], own: Array, words: Array) -> None:
+    """The digits of one lane, when all lower lanes are filled."""
+    b = layout.base
+    for u, place, first, count in layout.runs(lane):
+        unit, size, word = b**place, b**count, words[u]
+        wanted = (own // b**first % size).astype(np.int32)
+        for keys, at, cells in reversed(rounds):
+            held = word.take(cells)  # of the cell that is still to be set, only what is below
+            lacking = wanted.take(keys) - (held[:, 0] - held[:, 1] - held[:, 2]) // unit
+            word[at] += np.where(at == cells[:, 0], lacking, -lacking) % size * unit
+
+
+def build(
     shape: Shape,
     cuts: list[tuple[Cells, Cells]],
     lanes: Cells,
