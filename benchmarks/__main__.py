@@ -1,7 +1,8 @@
 """Run all benchmarks, or those named on the command line; write JSON and a Markdown table to benchmarks/results.
 
 Only if it is named: `python -m benchmarks lines` attacks every line of the modules of the checker's core and search
-that have changed since; all of them take an hour. `python -m benchmarks shards` stores 10^8 answers (20 GB).
+that have changed since; all of them take an hour. `python -m benchmarks shards` stores 10^8 answers (20 GB), and
+`python -m benchmarks large_text` 100 MB of text (some ten minutes, 4 GB of memory).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from benchmarks import (
     formulas,
     house,
     identity,
+    large_text,
     learners,
     lines,
     memory,
@@ -55,6 +57,7 @@ ALL = {
     "capacity": capacity.run,
     "cliffs": cliffs.run,
     "text": text.run,
+    "large_text": large_text.run,
     "throughput": throughput.run,
     "facts": facts.run,
     "false_hits": false_hits.run,
@@ -68,7 +71,7 @@ ALL = {
     "lines": lines.run,
     "shards": shards.run,
 }
-ONLY_IF_NAMED = {"lines", "shards"}
+ONLY_IF_NAMED = {"lines", "shards", "large_text"}
 RESULTS = Path(__file__).parent / "results"
 
 

@@ -146,7 +146,7 @@ def _false_hits() -> list[Figure]:
 
 
 def _text() -> list[Figure]:
-    (row,), (chapter,) = tables("text").values()
+    (row,), *_, (chapter, *_) = tables("text").values()
     return [
         (
             f"Python's reference, {row['bytes']:,} bytes by heart: windows right, build, recital",
@@ -228,7 +228,7 @@ def five() -> str:
     verdicts = [
         row for row in tables("verdicts")["Cost of a verdict"] if row["route"].startswith("float32 retrieval")
     ]
-    (text,), _ = tables("text").values()
+    (text,), *_ = tables("text").values()
     asked = next(iter(tables("approximate").values()))
     sorts = [row for row in asked if row["target"] == "sort" and row["kept"] == "yes"]
     sort = min(sorts, key=lambda row: row["parameters"])

@@ -40,25 +40,25 @@ def test_a_network_that_says_what_does_not_follow_is_told_by_the_text(tmp_path) 
     """Windows and answers agree with the network; but they are not those of the text that the pieces spell."""
     text, n = b"to be, or not to be, that is the question", 4
     wanted = read_windows(ByteTokens().encode(text), n, 256)
-    lie = wanted.answers.copy()
-    lie[7] = lie[8]
-    windows = replace(wanted, answers=lie)
+    lie = wanted.which.copy()
+    lie[9] = lie[10]  # what follows ", or", which occurs once
+    windows = replace(wanted, which=lie)
     form = AnswerForm("last", None, 256, ragged=False)
     interface = NextToken(form=form, vocabulary=tuple(range(257)), context=n, alphabet=tuple(range(256)))
     transformer, _, ledger = construct(windows)
     model = Model(transformer, interface, ledger)
     data = {
-        "stream": np.ascontiguousarray(windows.stream[:-1]),
+        "stream": windows.stream[:-1].astype(np.int64),
         "window": np.array([n]),
         "answers": np.asarray(windows.distributions, np.float64),
-        "which": np.asarray(lie[windows.group], np.int64),
+        "which": lie.astype(np.int64),
     }
     bundle = save(tmp_path / "m", model, certificate=certify_data(model, data))
     (tmp_path / "text").write_bytes(text)
     assert check(bundle).result == "VERIFIED"
     report = check(bundle, data=tmp_path / "text")
     assert report.result == "NOT VERIFIED"
-    assert report.why == "the data given: the certified answer before token 7 is not what follows there"
+    assert report.why == "the data given: the certified answer before token 9 is not what follows there"
 
 
 @pytest.fixture(scope="module")

@@ -95,7 +95,7 @@ def packed(rng: Rng, dtype: np.dtype) -> Case:
     found = [cut(rng, some(rng, 1, (R, G)[i % 2]), dtype, i) for i in range(2 * 3)]
     lanes, ends = cut(rng, layout.lanes, dtype)
     steps = -lanes.weight[1:, 1], lanes.bias[1:, 1]
-    words = rng.integers(0, layout.modulus, (3, layout.words, R, G))
+    words = rng.integers(0, layout.modulus, (3, layout.words, R, G)).astype(np.int32)
     prints: list[PrintSteps] = []
     if layout.prints:
         for size in (layout.base**digits for digits in split(rng, layout.prints)):

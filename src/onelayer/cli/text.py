@@ -17,8 +17,8 @@ from onelayer.compile.text import memorize_text as memorize
 from onelayer.errors import OptionError
 from onelayer.export.bundle import check_target
 from onelayer.interfaces import NextToken
-from onelayer.measure.recall import recall_text
-from onelayer.model import load
+from onelayer.measure.recall import TextRecall, recall_text
+from onelayer.model import Model, load
 
 #: Tokens after which what has been recited is shown.
 FLUSH = 64
@@ -71,6 +71,14 @@ def memorize_text(
         measured = recall_text(model, text)
         step("writing")
         model.save(out_dir, overwrite=overwrite)
+    _show(model, measured, file, out_dir, asked=certificate is not None, as_json=as_json)
+    if not measured.perfect:
+        err.print(f"the first wrong answer: {measured.first_wrong}", markup=False)
+        raise typer.Exit(ExitCode.NO)
+
+
+def _show(model: Model, measured: TextRecall, file: Path | None, out_dir: Path, asked: bool, as_json: bool) -> None:
+    """What was written, measured and proved; ``asked``: whether a person chose if there is a certificate."""
     claims = [] if model.certificate is None else list(model.certificate.verdicts)
     if as_json:
         said = {"model": str(out_dir), "certain": measured.certain, "certain_right": measured.certain_right}
@@ -82,11 +90,8 @@ def memorize_text(
         say(f"{measured} (measured). Written to {out_dir}")
         if claims:
             say(f"{len(claims)} claims certified. Re-check them with `onelayer verify {out_dir}`.")
-        elif certificate is None:
+        elif not asked:
             say(f"Not certified: {model.ledger.meaning('certified')}")
-    if not measured.perfect:
-        err.print(f"the first wrong answer: {measured.first_wrong}", markup=False)
-        raise typer.Exit(ExitCode.NO)
 
 
 def recite(

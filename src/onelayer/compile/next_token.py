@@ -104,7 +104,8 @@ def construct(
     if false_hits is not None and not _has_room(ways, stored):
         raise _too_few(windows, false_hits)
     dense = false_hits is not None or _packs(windows, ways)
-    rank = packed_sizes.COORDINATES + len(packed_sizes.print_sizes(ways[0].layout)) if dense else DEFAULT_RANK
+    printed = packed_sizes.COORDINATES if false_hits is None else packed_sizes.WITH_PRINTS
+    rank = printed if dense else DEFAULT_RANK
     for attempt in range(ATTEMPTS):
         on_step(f"adding up {windows.count:,} windows")
         draw = draw_codes(windows, seed, attempt, rank)

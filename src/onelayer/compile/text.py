@@ -75,28 +75,33 @@ def memorize_text(
     tokens: Tokens = ByteTokens() if tokenizer is None else learn_pairs(text, size)
     ids = tokens.encode(text)
     if len(ids) < 2:
-        raise DataError("text", "a text of at least 2 tokens", f"the text has {len(ids)}", "Give a longer text.")
+        found = f"the text has {len(ids)}" if len(ids) else "the text is empty"
+        raise DataError("text", "a text of at least 2 tokens", found, "Give a longer text.")
     say(f"comparing {len(ids):,} windows of {context} tokens")
     windows = read_windows(ids, int(context), tokens.size)
     transformer, gadgets, ledger = construction.construct(windows, seed, say, false_hits)
-    interface = NextToken(
-        form=AnswerForm("last", None, tokens.size, ragged=False),
-        vocabulary=tuple(range(tokens.size + 1)),
-        default=None if false_hits is None else (0.0,) * tokens.size,
-        stored_bits=ledger.number("stored_bits"),
-        context=int(context),
-        tokens=tokens,
-        alphabet=tuple(windows.occurring.tolist()),
-    )
+    interface = _interface_of(windows, tokens, ledger, knows_stored=false_hits is not None)
     model = Model(transformer, interface, ledger, gadgets=gadgets)
     if false_hits is not None:
-        model = _measure_strangers(model, windows, seed)
+        model = _measure_unknown(model, windows, seed)
     if certify is None and len(ids) > MOST_PROVED:
         return without_proof(model, f"a proof about {len(ids):,} windows takes long. {ASK}")
     return certify_model(model, certify, lambda: of_text(model, text), lambda: recall(model, text).first_wrong, say)
 
 
-def _measure_strangers(model: Model, windows: TextWindows, seed: int) -> Model:
+def _interface_of(windows: TextWindows, tokens: Tokens, ledger: Ledger, knows_stored: bool) -> NextToken:
+    return NextToken(
+        form=AnswerForm("last", None, tokens.size, ragged=False),
+        vocabulary=tuple(range(tokens.size + 1)),
+        default=(0.0,) * tokens.size if knows_stored else None,
+        stored_bits=ledger.number("stored_bits"),
+        context=windows.context,
+        tokens=tokens,
+        alphabet=tuple(windows.occurring.tolist()),
+    )
+
+
+def _measure_unknown(model: Model, windows: TextWindows, seed: int) -> Model:
     """With what it does with windows that the text does not have in its ledger."""
     lines = unknown_windows(model, windows, seed)
     made = replace(model, ledger=Ledger((*model.ledger.lines, *lines)))
@@ -120,8 +125,6 @@ def _check_wishes(
 ) -> None:
     if not isinstance(text, str | bytes | os.PathLike):
         raise DataError("text", "a text as str or bytes, or a path", f"it is {type(text).__name__}", "Convert it.")
-    if isinstance(text, str | bytes) and not len(text):
-        raise DataError("text", "a text of at least 2 tokens", "the text is empty", "Give a longer text.")
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise OptionError("text", "a whole number from 0 on as seed", f"seed={seed!r}", "Choose another seed.")
     if false_hits is not None and not (isinstance(false_hits, int | float) and 0 < false_hits < 1):

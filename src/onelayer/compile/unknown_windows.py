@@ -6,7 +6,7 @@ import numpy as np
 
 from onelayer.ledger import Constant
 from onelayer.model import Model
-from onelayer.problems import unknown_windows as strangers
+from onelayer.problems.unknown_windows import draw
 from onelayer.problems.windows import TextWindows
 from onelayer.readouts.false_hits import upper_limit
 
@@ -17,7 +17,7 @@ DRAWN = 4096
 def unknown_windows(model: Model, text: TextWindows, seed: int) -> list[Constant]:
     """Lines of the ledger for a model that knows what is not stored."""
     known, counts, limits = model.windows, [], [1.0]
-    for kind, windows in strangers.draw(text, DRAWN, seed).items():
+    for kind, windows in draw(text, DRAWN, seed).items():
         hits = int(np.count_nonzero(known.look_up(known.sums.of_rows(windows)) != known.nothing))
         counts.append(f"{hits:,} of {len(windows):,} {kind}")
         limits.append(upper_limit(hits, len(windows)))

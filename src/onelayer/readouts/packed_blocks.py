@@ -27,8 +27,8 @@ Array = NDArray[Any]
 #: Keys [B, c] and what is stored for each [B].
 Block = tuple[Array, Array]
 
-#: Keys of a lane that is peeled at a time, where more words to a cell make lanes smaller.
-LARGE_LANE = 1 << 23
+#: So many keys have few lanes, even if that takes a little more; but no more keys to a lane than are peeled.
+MANY_KEYS, WORTH_FEW_LANES, LARGE_LANE = 1 << 20, 1.25, 1 << 24
 MOST_WORDS = 48
 
 
@@ -66,9 +66,11 @@ class Cuts(NamedTuple):
 
 
 def best_shape(keys: int, classes: int, finest: float, print_bits: float = 0.0) -> Shape | None:
-    """The smallest; of many keys, with more words to a cell, so that lanes are small enough to be peeled."""
+    """The smallest; of many keys, one of few lanes that is not much larger: two keys that are nearly alike, as two
+    windows that differ in a token, share all their cells the more often, the fewer cells a lane has, and then no
+    draw of others tells them apart."""
     ways = shapes(keys, classes, finest, print_bits)
-    if not ways or keys <= LARGE_LANE * ways[0].layout.lanes:
+    if not ways or keys < MANY_KEYS:
         return ways[0] if ways else None
     found = []
     for layout in layouts(classes, print_bits):
@@ -77,7 +79,9 @@ def best_shape(keys: int, classes: int, finest: float, print_bits: float = 0.0) 
             each = keys / more.lanes
             if each <= LARGE_LANE:
                 found.append(Shape.of(more, each, LOAD + FOR_FEW / np.sqrt(each), finest))
-    return min(found, key=_parameters, default=ways[0])
+    least = min(map(_parameters, found), default=np.inf)
+    few = [shape for shape in found if _parameters(shape) <= WORTH_FEW_LANES * least]
+    return min(few, key=lambda shape: shape.layout.lanes, default=ways[0])
 
 
 def _parameters(shape: Shape) -> float:

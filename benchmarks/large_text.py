@@ -1,0 +1,114 @@
+"""A hundred megabytes of text by heart: built, asked, recited for a million bytes and to its end, with its memory.
+
+The text is what this Python holds: its library and what is installed, files of the kinds below in the order of
+their paths, each content once, cut after so many bytes. Its digest says what was read; nothing of it is kept here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import resource
+import sys
+import sysconfig
+import time
+from pathlib import Path
+
+import numpy as np
+
+from onelayer import Model, memorize_text
+
+SIZE, CONTEXT, FALSE_HITS, RECITED, ASKED = 100_000_000, 128, 1e-3, 1_000_000, 1_000_000
+KINDS = (".py", ".pyi", ".rst", ".md", ".txt")
+
+
+def text_of_this_python(size: int) -> tuple[bytes, int]:
+    """At most so many bytes, and of how many files."""
+    library, installed = (Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib"))
+    found, seen, files = bytearray(), set(), 0
+    for path in (path for folder in (library, installed) for path in sorted(folder.rglob("*"))):
+        twice = installed.name in path.relative_to(library).parts if path.is_relative_to(library) else False
+        if twice or path.suffix not in KINDS or not path.is_file():
+            continue
+        content = path.read_bytes()
+        digest = hashlib.sha256(content).digest()
+        if content and digest not in seen:
+            seen.add(digest)
+            found += content
+            files += 1
+        if len(found) >= size:
+            break
+    return bytes(found[:size]), files
+
+
+def run(size: int = SIZE) -> dict[str, list[dict[str, object]]]:
+    text, files = text_of_this_python(size)
+    start = time.process_time()
+    model = memorize_text(text, CONTEXT, false_hits=FALSE_HITS, certify=False)
+    built = time.process_time() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6  # kilobytes
+    first = {
+        "bytes": len(text),
+        "files": files,
+        "SHA-256": hashlib.sha256(text).hexdigest()[:16],
+        "distinct windows": model.ledger["distinct"],
+        "ambiguous": model.ledger["ambiguous_windows"],
+        "parameters": model.n_parameters,
+        "build CPU s": built,
+        "peak GB": peak,
+        "false hits": model.ledger["false_hits"],
+        "false hits measured, at most": model.ledger["false_hits_measured"],
+    }
+    return {
+        f"the text of this Python, windows of {CONTEXT} bytes": [first],
+        "asked and recited": [asked(model, text)],
+    }
+
+
+def asked(model: Model, text: bytes) -> dict[str, object]:
+    """Windows asked in one stretch, a passage recited from another, and the end."""
+    windows, size = model.windows, min(ASKED, len(text) - CONTEXT)
+    at = (len(text) - CONTEXT - size) // 2
+    stretch = np.frombuffer(text[at : at + CONTEXT + size], np.uint8)
+    right = certain = 0
+    for rows, classes in windows.classes(stretch):
+        given, wanted = windows.distributions[classes], stretch[CONTEXT:][rows]
+        sure = given.max(axis=1) == 1
+        certain += int(sure.sum())
+        right += int((given[sure].argmax(axis=1) == wanted[sure]).sum())
+    start = time.process_time()
+    length, prompts = recite(model, text, len(text) // 3, min(RECITED, len(text) // 2))
+    seconds = time.process_time() - start
+    tail = model.generate(text[-5000:-4000], 10_000)
+    return {
+        "windows asked": size,
+        "with one continuation": certain,
+        "right": right,
+        "bytes recited exactly": length,
+        "of these given, where several go on": prompts,
+        "CPU us a byte": 1e6 * seconds / length,
+        "end noticed": tail == text[-4000:],
+        "peak GB with all of this": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6,
+    }
+
+
+def recite(model: Model, text: bytes, place: int, length: int) -> tuple[int, int]:
+    """How many bytes of a passage are recited as they are in the text. Where several go on, the likeliest may not
+    be the text's own: that one is given then, if the model has it among the others, and counted."""
+    done = prompts = 0
+    while done < length:
+        at = place + done
+        for token, wanted in zip(model.stream(text[at - CONTEXT : at], length - done), text[at:], strict=False):
+            if token[0] != wanted:
+                break
+            done += 1
+        if done == length:
+            break
+        at = place + done
+        if not 0 < model.next_distribution(text[at - CONTEXT : at])[text[at]] < 1:
+            break
+        done, prompts = done + 1, prompts + 1
+    return done, prompts
+
+
+if __name__ == "__main__":
+    print(run(int(float(sys.argv[1]))))
