@@ -120,10 +120,11 @@ def test_a_worker_that_is_killed_costs_its_shard_only(model, tmp_path) -> None:
     assert again.verify().result == "VERIFIED"
 
 
-def test_words_sequences_positions_and_claims_that_are_left_to_verify(tmp_path) -> None:
+def test_words_in_order_an_answer_a_sequence_and_claims_that_are_left_to_verify(tmp_path) -> None:
     words = rng.integers(10, 30, (120, 5))
     answers = np.array(["left", "right", "none"])[rng.integers(0, 3, 120)]
-    made = memorize(words, answers, cluster=1, folder=tmp_path / "words", shard_answers=50, certify=False)
+    options = {"cluster": 1, "folder": tmp_path / "words", "shard_answers": 50}
+    made = memorize(words, answers, positions=True, certify=False, **options)
     assert made.count > 1
     assert made.predict(words).tolist() == answers.tolist()
     assert made.verify((words, answers)).result == "VERIFIED"

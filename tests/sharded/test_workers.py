@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from functools import partial
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from onelayer.errors import DataError, OptionError
-from onelayer.sharded.workers import Lost, Processes, workers_of
+from onelayer.sharded.workers import Lost, workers_of
 
 
 def square(x: int) -> tuple[int, int]:
@@ -91,6 +92,12 @@ def test_what_is_no_cluster_is_refused() -> None:
             pass
 
 
-def test_the_program_of_a_worker_needs_no_main_module() -> None:
-    assert Processes(1).ids == []
-    assert "__main__" in sys.modules  # of the tests: a worker never imports it
+def test_a_program_without_a_guard_may_ask_for_workers(tmp_path) -> None:
+    """A worker that imported the program of whoever asks would run it again."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "from onelayer.sharded.workers import workers_of\n"
+        "with workers_of(1) as workers: print(sorted(workers.run(abs, [-3, 4])))\n"
+    )
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[(0, 3), (1, 4)]\n"

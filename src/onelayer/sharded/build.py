@@ -71,11 +71,11 @@ class Wish:
     def digest(self, source: Source, size: int) -> str:
         chosen = sorted((name, str(value)) for name, value in self.options.items())
         said = [source.fingerprint(), chosen, self.on_conflict, self.prove, size]
-        return hashlib.sha256(json.dumps([*said, version("onelayer"), FORMER]).encode()).hexdigest()
+        return hashlib.sha256(json.dumps([*said, version("onelayer"), WORKING_FORMAT]).encode()).hexdigest()
 
 
 #: Of the files of a build that is going on; another number when they change.
-FORMER = 1
+WORKING_FORMAT = 1
 
 
 def build_shards(X: Any, Y: Any, wish: Wish, sharding: Sharding, on_step: Step | None) -> ShardedModel:

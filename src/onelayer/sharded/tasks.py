@@ -44,17 +44,13 @@ class Seen:
     places: Places | None
     words: Array | None
     answers: Array | None  # None: they are reals
-    low: Array | None = None  # of each component
-    high: Array | None = None
 
     def merged(self, other: Seen) -> Seen:
         def union(a: Array | None, b: Array | None) -> Array | None:
             return None if a is None or b is None else np.union1d(a, b)
 
-        if self.places is None or other.places is None:
-            return Seen(None, union(self.words, other.words), union(self.answers, other.answers))
-        low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)  # type: ignore[arg-type]
-        return Seen(self.places.merged(other.places), None, union(self.answers, other.answers), low, high)
+        places = None if self.places is None or other.places is None else self.places.merged(other.places)
+        return Seen(places, union(self.words, other.words), union(self.answers, other.answers))
 
 
 def look(block: Block, places: Places | None) -> Seen:
@@ -65,10 +61,9 @@ def look(block: Block, places: Places | None) -> Seen:
         raise _not_finite("an answer", block, np.isfinite(Y))
     if places is None:
         return Seen(None, np.unique(X), answers)
-    low, high = X.min(axis=(0, 1)), X.max(axis=(0, 1))
-    if not (np.isfinite(low).all() and np.isfinite(high).all()):
+    if not (np.isfinite(X.min()) and np.isfinite(X.max())):
         raise _not_finite("a component", block, np.isfinite(X))
-    return Seen(places.seen(X), None, answers, low, high)
+    return Seen(places.seen(X), None, answers)
 
 
 def _not_finite(what: str, block: Block, finite: Array) -> DataError:
