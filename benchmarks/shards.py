@@ -164,4 +164,25 @@ def run() -> dict[str, list[dict[str, Any]]]:
         found = row(answers, root)
     finally:
         shutil.rmtree(root)
-    return {"Answers in shards": [{"measured": name, "value": value} for name, value in found.items()]}
+    return tables(found)
+
+
+def tables(found: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    measured = [{"measured": name, "value": value} for name, value in found.items()]
+    plan = [{"of 10^9 answers, in proportion": name, "value": value} for name, value in planned(found).items()]
+    return {"Answers in shards": measured, "A plan for 10^9 answers": plan}
+
+
+def planned(found: dict[str, Any], answers: float = 1e9) -> dict[str, Any]:
+    """Work and disk grow with the answers, and memory with the shards that are made at once."""
+    times = answers / found["answers"]
+    cpu = [times * found[f"{name}: CPU s"] / 3600 for name in ("build", "verify")]
+    return {
+        "shards of the usual size": round(answers / SHARD_ANSWERS),
+        "GB of data; as much for the spill, which goes at the end": times * found["GB of data"],
+        "GB of the model, with the data its certificates are about": times * found["GB of the model"],
+        "GB of weights": times * found["GB of weights"],
+        "build: CPU hours": cpu[0],
+        "verify: CPU hours": cpu[1],
+        "workers to do both in an hour": int(np.ceil(sum(cpu))),
+    }
