@@ -39,6 +39,7 @@ from benchmarks import (
     text,
     throughput,
     trained,
+    trained_formulas,
     training,
     verdicts,
 )
@@ -67,6 +68,7 @@ ALL = {
     "attained": attained.run,
     "rates": rates.run,
     "trained": trained.run,
+    "trained_formulas": trained_formulas.run,
     "learners": learners.run,
     "lines": lines.run,
     "shards": shards.run,

@@ -18,8 +18,11 @@ class Rows:
         there = path is not None and path.exists()
         self.known = [json.loads(line) for line in path.read_text().splitlines()] if there and path else []
 
+    def all(self, key: Row) -> list[Row]:
+        return [row for row in self.known if all(row.get(name) == value for name, value in key.items())]
+
     def get(self, key: Row) -> Row | None:
-        return next((row for row in self.known if all(row.get(name) == value for name, value in key.items())), None)
+        return next(iter(self.all(key)), None)
 
     def add(self, row: Row) -> Row:
         if self.path is not None:

@@ -159,8 +159,8 @@ def tune_rate(make: Make, width: int, target: Target) -> float:
     return min(RATES, key=held_out)
 
 
-def mean_error(errors: Callable[[Any], Any], target: Target, samples: int) -> float:
-    X = np.random.default_rng(3).uniform(0, 1, (samples, target.n, target.d)).astype(np.float32)
+def mean_error(errors: Callable[[Any], Any], target: Target, samples: int, low: float = 0.0) -> float:
+    X = np.random.default_rng(3).uniform(low, 1, (samples, target.n, target.d)).astype(np.float32)
     return float(np.mean([errors(part).mean() for part in np.array_split(X, max(1, samples // 20_000))]))
 
 
