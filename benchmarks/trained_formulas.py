@@ -139,7 +139,9 @@ def verdicts(rows: list[Row]) -> list[Row]:
                 theirs = {
                     text: min(chosen([row[error] for row in of[text, name]]) for name in NETWORKS) for text in asked
                 }
-                line[f"{error}: ours below the {which} of all"] = sum(mine[text] < theirs[text] for text in asked)
+                line[f"{error}: ours below the {which} of all"] = sum(
+                    bool(mine[text] < theirs[text]) for text in asked
+                )
         found.append(line)
     return found
 
