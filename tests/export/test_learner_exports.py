@@ -9,7 +9,7 @@ import onnxruntime
 import pytest
 import torch
 
-from onelayer import OptionError, cast, to_onnx, to_torch
+from onelayer import OptionError, cast, learner, to_onnx, to_torch
 from tests.learners.test_learners import CASES, made, task
 
 
@@ -23,11 +23,14 @@ def test_exports_of_learners(case: str, tmp_path: Path) -> None:
     asked = outputs[0, len(tasks.listed[0].X) :] if model.interface.algorithm.query else outputs[0]
     wanted = np.reshape(model.predict(*task(case)), asked.shape)
     np.testing.assert_allclose(asked, wanted, rtol=1e-9, atol=1e-9)
-    if model.transformer.attention.kind == "mesa":
-        return
     session = onnxruntime.InferenceSession(to_onnx(model, tmp_path / "learner.onnx").read_bytes())
     found = session.run(["outputs"], {"tokens": tokens, "lengths": lengths})[0]
     np.testing.assert_allclose(found, outputs, rtol=1e-9, atol=1e-9)
+
+
+def test_a_solve_of_many_keys_is_not_written_out(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=r"\[mesa\] needs keys of at most 128 numbers.*they have 200"):
+        to_onnx(learner("mesa", d=200, certify=False), tmp_path / "large.onnx")
 
 
 def test_a_learner_stores_no_answers_that_could_survive() -> None:

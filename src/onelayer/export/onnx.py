@@ -36,7 +36,7 @@ except ImportError as missing:
 OPSET, IR_VERSION = 21, 10
 #: A protobuf message ends at 2 GB; some of it is kept for the graph itself.
 LARGEST, FOR_THE_GRAPH = (1 << 31) - 1, 1 << 20
-MOST_LOOPS = 1024
+MOST_LOOPS, MOST_PIVOTS = 1024, 128
 
 
 def to_onnx(model: Model | Transformer, path: str | os.PathLike[str]) -> Path:
@@ -59,14 +59,11 @@ def to_onnx(model: Model | Transformer, path: str | os.PathLike[str]) -> Path:
 
 
 def refuse_unwritable(model: Transformer) -> None:
-    """Standard ONNX has no linear solve, and a graph has no loop but is written out."""
-    if any(layer.attention.kind == "mesa" for layer in model.layers):
-        raise OptionError(
-            "mesa",
-            "an ONNX operator that solves linear systems",
-            "standard ONNX has none",
-            'Export to PyTorch, or use learner("ridge"), which takes steps instead.',
-        )
+    """A graph has no loop but is written out: of a layer, and of the elimination that solves a mesa head."""
+    sizes = [layer.attention.head_size for layer in model.layers if layer.attention.kind == "mesa"]
+    if max(sizes, default=0) > MOST_PIVOTS:
+        needs = f"keys of at most {MOST_PIVOTS} numbers: the solve is written out, pivot by pivot"
+        raise OptionError("mesa", needs, f"they have {max(sizes)}", "Export to PyTorch, which solves at once.")
     if (loops := sum(layer.repeat for layer in model.layers)) > MOST_LOOPS:
         needs, found = f"at most {MOST_LOOPS} loops, which ONNX writes out one by one", f"there are {loops:,}"
         raise OptionError("data", needs, found, "Export to PyTorch, or take fewer steps.")
@@ -178,6 +175,8 @@ def attention(g: Nodes, a: Attention, h: str, mask: str, keys: str) -> str:
         q = g.add("Add", q, g.unsqueeze(f"{own}.b_Q", 1))
     if a.b_K is not None:
         k = g.add("Add", k, g.unsqueeze(f"{own}.b_K", 1))
+    if a.kind == "mesa":
+        return _write_averages(g, solve(g, a, q, k, v, mask, own), own)
     # Not Transpose and MatMul: onnxruntime 1.20 fuses the two into an operator that it has in float32 only.
     logits = g.add("Einsum", q, k, equation="nhqs,nhks->nhqk")
     if a.kind in ("linear", "relu"):
@@ -198,6 +197,28 @@ def attention(g: Nodes, a: Attention, h: str, mask: str, keys: str) -> str:
         zero = g.constant(0, g.dtype)
         averages = g.add("Where", g.add("Greater", keys, zero), averages, zero)
     return _write_averages(g, averages, own)
+
+
+def solve(g: Nodes, a: Attention, q: str, k: str, v: str, mask: str, own: str) -> str:
+    """q (sum k^T k + ridge I)^-1 sum k^T v for every query, by elimination: the matrix is positive definite, so no
+    pivot is 0. [M | c] loses column after column: A - A_i x row / A_ii, and the row is put back."""
+    size = a.head_size
+    seen = g.add("Cast", mask, to=helper.np_dtype_to_tensor_dtype(g.dtype))
+    length = g.add("Shape", q, start=2, end=3)
+    shape = g.add("Concat", g.add("Shape", q, start=0, end=1), g.constant([1]), length, length, axis=0)
+    every = g.add("Expand", seen, shape)  # [N, 1, query, key]
+    gram = g.add("Einsum", every, k, k, equation="nxqk,nhks,nhkt->nhqst")
+    cross = g.add("Einsum", every, k, v, equation="nxqk,nhks,nhkv->nhqsv")
+    ridge = g.add("Mul", g.unsqueeze(f"{own}.ridge", 1, 2, 3), g.constant(np.eye(size), g.dtype))
+    A = g.add("Concat", g.add("Add", gram, ridge), cross, axis=-1)  # [N, H, query, s, s + values]
+    for i in range(size):
+        at = g.constant([i])
+        column, line = g.add("Gather", A, at, axis=-1), g.add("Gather", A, at, axis=-2)
+        line = g.add("Div", line, g.add("Gather", column, at, axis=-2))
+        kept = g.add("Sub", column, g.constant(np.eye(size)[:, i : i + 1], g.dtype))
+        A = g.add("Sub", A, g.add("Mul", kept, line))
+    found = g.add("Slice", A, g.constant([size]), g.constant([size + a.W_V.shape[2]]), g.constant([4]))
+    return g.add("Einsum", q, found, equation="nhqs,nhqsv->nhqv")
 
 
 def _write_averages(g: Nodes, averages: str, own: str) -> str:
