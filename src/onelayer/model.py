@@ -185,11 +185,14 @@ class Model(Abilities, EqualByContent):
         )
 
     def verify(self, data: Any = None, require: Iterable[str] = ()) -> Report:
-        """Have the checker decide every claim again; ``data`` and ``require`` as in `onelayer_checker.check`."""
+        """Have the checker decide every claim again; ``data`` and ``require`` as in `onelayer_checker.check`.
+
+        For a model of a text, ``data`` may also be the text itself: a str that is not the path of a file.
+        """
         if self.certificate is None:
             needs, found = "a certificate to verify", "nothing was proved of this model"
             raise OptionError("data", needs, found, self.interface.proved_by)
-        return check(bundle.files(self), data=data, require=list(require))
+        return check(bundle.files(self), data=self.interface.as_given(data), require=list(require))
 
     def explain(self) -> str:
         """What is claimed, in words: whose answers, in which arithmetic, for which data; and what is not."""

@@ -108,14 +108,16 @@ def test_a_text_is_compared_by_its_bytes(tmp_path) -> None:
     stored = Data(np.array([[1]]), np.ones(1, int), np.ones((1, 1)), np.zeros(1, int))
     for content, outcome in ((b"a", "proved"), (b"b", "undecided")):
         (tmp_path / "text").write_bytes(content)
-        assert same_data(tmp_path / "text", names, stored, np.dtype("f4")).outcome == outcome
+        for given in (tmp_path / "text", str(tmp_path / "text"), content):
+            assert same_data(given, names, stored, np.dtype("f4")).outcome == outcome
+    assert same_data("a", names, stored, np.dtype("f4")).outcome == "undecided"  # a path, not a text
     assert same_data(([[1]], [1.0]), names, stored, np.dtype("f4")).outcome == "proved"
 
 
 def test_what_cannot_be_compared_is_undecided(tmp_path) -> None:
     stored = data([1, 0])
     (tmp_path / "latin").write_bytes(b"\xe9")
-    for given in (([["a", "b"]],), tmp_path / "nowhere", str(tmp_path / "latin"), tmp_path):
+    for given in (([["a", "b"]],), tmp_path / "nowhere", str(tmp_path / "latin"), tmp_path, "a\0b", b"ab", b"abc"):
         found = same_data(given, NAMES, stored, np.dtype("f4"))
         assert (found.outcome, found.value) == ("undecided", np.inf)
         assert found.why.startswith("it cannot be compared: ")

@@ -127,6 +127,17 @@ def test_what_another_kind_has_is_said_in_one_line(name: str) -> None:
         assert 0 < model.bits_per_parameter < 32
 
 
+def test_a_text_is_verified_as_a_file_or_as_it_is(tmp_path: Path) -> None:
+    model = made("text").model
+    (tmp_path / "text").write_text(TEXT)
+    for given in (TEXT, TEXT.encode(), tmp_path / "text", str(tmp_path / "text")):
+        assert model.verify(data=given).result == "VERIFIED"
+    for other in (TEXT + "?", "\0" + TEXT, TEXT[1:].encode()):
+        assert model.verify(data=other).result in ("NOT VERIFIED", "UNKNOWN"), other
+    for nothing in (tmp_path / "nowhere", tmp_path / "no\0where"):
+        assert model.verify(data=nothing).result == "UNKNOWN"
+
+
 def test_a_text_is_no_batch_of_windows() -> None:
     with pytest.raises(DataError, match=r"windows of 6 token ids.*Use `generate`"):
         made("text").model.predict(TEXT)

@@ -76,6 +76,11 @@ class NextToken(Answers):
             )
         return pad_start(ids[-n:], n, V)[-n:]
 
+    def as_given(self, data: Any) -> Any:
+        """A str is the path of a file, or the text itself."""
+        is_text = isinstance(data, str) and not os.path.isfile(data)
+        return data.encode(errors="surrogatepass") if is_text else data
+
     @cached_property
     def _known(self) -> frozenset[int]:
         return frozenset(self.alphabet)

@@ -19,7 +19,7 @@ from onelayer_checker.core.names import Names
 from onelayer_checker.core.samples import Data
 from onelayer_checker.core.texts import compare_text
 
-Given = str | os.PathLike[str] | Sequence[Any]
+Given = str | os.PathLike[str] | bytes | Sequence[Any]
 
 
 def refuse_empty(claims: Iterable[Claim], names: Names | None, data: Data) -> None:
@@ -68,8 +68,8 @@ def beside(claim: Claim, data: Data) -> str:
 
 
 def same_data(given: Given, names: Names | None, data: Data | None, dtype: np.dtype[Any]) -> Verdict:
-    """Whether what is certified is what a person has: a file, or (X, Y) or (X, Y, lengths). The value of a proof is
-    a bound that errors must stay below to say something of these answers."""
+    """Whether what is certified is what a person has: a file, the bytes of a text, (X, Y) or (X, Y, lengths). The
+    value of a proof is a bound that errors must stay below to say something of these answers."""
     if data is None:
         return Verdict("undecided", "the certificate stores no data to compare it with", np.inf)
     N, n = data.tokens.shape[:2]
@@ -77,12 +77,13 @@ def same_data(given: Given, names: Names | None, data: Data | None, dtype: np.dt
     if names is None:
         return Verdict("undecided", "version 1 certifies no names, so data cannot be compared with it", np.inf)
     try:
+        if isinstance(given, bytes | str | os.PathLike) and names.pieces is not None:
+            text = given if isinstance(given, bytes) else Path(given).read_bytes()
+            return compare_text(text, names.pieces, data, dtype)
         if isinstance(given, str | os.PathLike):
-            if names.pieces is not None:
-                return compare_text(Path(given).read_bytes(), names.pieces, data, dtype)
             given = read_lines(Path(given), names.scope)
         mine = encoded(given, names, data)
-    except (Incomparable, OSError, UnicodeDecodeError) as error:
+    except (Incomparable, OSError, ValueError) as error:  # a path with a NUL is a ValueError
         return Verdict("undecided", f"it cannot be compared: {error}", np.inf)
     inside = np.arange(data.tokens.shape[1]) < data.lengths[:, None]
     theirs = Sequences(data.lengths, data.tokens[inside] + 0, data.answers[data.which] + 0)  # -0 and 0 are one
