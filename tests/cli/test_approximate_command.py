@@ -82,7 +82,7 @@ def test_an_assumption_is_said(tmp_path) -> None:
     asked = ("median", "--n", "8", "--tolerance", "0.6", "--construction", "quantise", "--out", tmp_path / "m")
     assert "the target is 1-Lipschitz and invariant" in run("approximate", *asked).stdout
     said = run("explain", tmp_path / "m").stdout
-    assert "The target is a function of which only the stored values are known" in said
+    assert "The target is a function known only by its stored values" in said
     assert "the target is 1-Lipschitz from the largest component" in said
     assert run("verify", tmp_path / "m").stdout.splitlines()[-1] == "VERIFIED"
 
