@@ -12,7 +12,7 @@ import pytest
 from onelayer import approximate, load
 from onelayer.certificates.words import at_most
 from onelayer.compile.refinement import refinements
-from onelayer.measure.formula_pictures import compiler_of, nodes
+from onelayer.measure.formula_pictures import compiled, nodes
 from onelayer.measure.function_pictures import figure_of, size, slope
 from onelayer.problems.targets import names
 from tests.cli.test_cli import run
@@ -199,7 +199,7 @@ def test_the_program_of_a_formula_is_drawn_with_its_error(tmp_path, text, d) -> 
     figure = model.plot()
     figure.savefig(tmp_path / "p.png")
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
-    shown = nodes(compiler_of(model), model.transformer.dtype)
+    shown = nodes(compiled(model)[0], model.transformer.dtype)
     assert {node.column for node in shown} >= {0, 2}
     assert sum(node.error for node in shown) == pytest.approx(0.1, rel=0.3)
     written = [part.get_text() for axis in figure.axes for part in axis.texts]

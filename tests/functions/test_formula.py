@@ -143,3 +143,20 @@ def test_a_relative_tolerance_is_a_share_of_the_range_of_every_output() -> None:
     assert model.error_bound <= model.interface.tolerance
     with pytest.raises(HypothesisError, match="varies"):
         approximate("0*x + 3", n=3, tolerance=0.02, relative=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "most"),
+    [("mean((x - y)**4)/(0.5 + mean((x - y)**2))", 3_600), ("hypot(mean(cos(3*y)), mean(sin(3*y)))", 3_000)],
+)
+def test_costly_formulas_share_units_and_pass_sums_on(text: str, most: int) -> None:
+    model = compiled(text, n=8, tolerance=0.01, dtype="float64")
+    assert model.n_parameters <= most
+    assert model.error_bound <= 0.01
+
+
+def test_powers_count_from_the_middle_of_the_box_where_that_is_smaller() -> None:
+    there, here = (compiled("mean((x - y)**3)", low=low, high=low + 1) for low in (0.0, -0.5))
+    assert there.n_parameters <= 1.1 * here.n_parameters
+    X = np.random.default_rng(5).uniform(0, 1, (1000, 5, 1)).astype(np.float32)
+    assert there.errors(X).max() <= there.error_bound <= 0.02

@@ -8,7 +8,7 @@ import numpy as np
 
 from onelayer.compile.construction import Built, Construction, Request, construction
 from onelayer.errors import HypothesisError
-from onelayer.functions.formula import Compiled, Compiler
+from onelayer.functions.formula import Compiled, smallest
 from onelayer.gadgets.stacks import read_parts
 from onelayer.interfaces.plan import Plan
 from onelayer.ledger import Constant
@@ -81,7 +81,7 @@ def _compile_formula(request: Request, levels: int) -> Compiled:
         found = f"{target.name!r} is a Python function, or names tokens by their place"
         raise HypothesisError("formula", needs, found, "Use another construction.")
     tolerance = request.tolerance * SHARE * LESS ** (levels - 1)
-    return Compiler(target.pooled, list(request.sides), target.n, tolerance).write(request.dtype)
+    return smallest(target.pooled, list(request.sides), target.n, tolerance, request.dtype)[1]
 
 
 @construction

@@ -15,8 +15,10 @@ MOST_TERMS = 200
 class Expansion:
     """Expands the lines of a formula."""
 
-    def __init__(self, lines: Lines) -> None:
-        self.lines = lines
+    def __init__(self, lines: Lines, centred: bool = False) -> None:
+        """Centred, x and y inside products count from the middle of the box: their powers stay small."""
+        self.lines, self.centred = lines, centred
+        self.has_middles = False  # whether that would make a difference
 
     def refusal(self, found: str, remedy: str) -> HypothesisError:
         return HypothesisError("formula", "one aggregation, after expanding products", found, remedy)
@@ -38,16 +40,33 @@ class Expansion:
             return {((), (k,)): Fraction(1)}
         if op in ("add", "sub", "neg"):
             signs = (-1,) if op == "neg" else (1, 1 if op == "add" else -1)
-            return add_terms([(self.expand(i), sign) for i, sign in zip(of, signs, strict=True)])
+            return add_terms([(self._factor(i), sign) for i, sign in zip(of, signs, strict=True)])
         if op == "mul":
-            return self._times(self.expand(of[0]), self.expand(of[1]))
+            return self._times(self._factor(of[0]), self._factor(of[1]))
         if op == "div" and ("y" not in L.free[of[1]] or L.free[of[1]] == {"y"}):
             return self._times(self.expand(of[0]), self.expand(L.add("div", L.const(1), of[1])))
         if op == "exp":
-            return self._exp(self.expand(of[0]), k)
+            return self._exp(self._as_written(of[0]), k)
         if op in ("sin", "cos"):
-            return self._wave(op, self.expand(of[0]), k)
+            return self._wave(op, self._as_written(of[0]), k)
         return {((), (k,)): Fraction(1)}
+
+    def _as_written(self, k: int) -> Terms:
+        """The same of what a function is taken of: from the middle of the box it would be another function."""
+        outside, self.centred = self.centred, False
+        found = self.expand(k)
+        self.centred = outside
+        return found
+
+    def _factor(self, k: int) -> Terms:
+        """The same of a part of a larger line: of x and y themselves, with the middle of the box apart."""
+        L, (op, *of) = self.lines, self.lines.lines[k]
+        middle = sum(map(Fraction, L.box[of[0]]), Fraction(0)) / 2 if op in ("x", "y") else Fraction(0)
+        self.has_middles |= middle != 0
+        if not self.centred or not middle:
+            return self.expand(k)
+        moved, rest = L.add("sub", k, L.const(middle)), Terms({((), ()): middle})
+        return {((moved,), ()): Fraction(1), **rest} if op == "x" else {((), (moved,)): Fraction(1), **rest}
 
     def _times(self, a: Terms, b: Terms) -> Terms:
         if len(a) * len(b) > MOST_TERMS:

@@ -21,7 +21,9 @@ from numpy.typing import NDArray
 
 from onelayer.functions.layout import Phase
 from onelayer.functions.lines import Lines
+from onelayer.functions.pieces import together
 from onelayer.functions.rewriting import PairsError, Pool, Rewriter
+from onelayer.functions.writing import layers_of
 from onelayer.network.weights import Attention, Embedding, Linear, Transformer
 from onelayer.problems.targets.pooled import Pooled
 from onelayer.statements import CATALOGUE
@@ -36,6 +38,8 @@ PAIRS = 0.2
 STRAIGHT = 1e-3
 #: How often slopes and tolerances of blocks are made to agree.
 STEEP = 2
+#: A block is steep if its slope is so many times that of its function seen from afar; by how much it may be looser.
+STEEPER, LOOSER = 2.0, (1.0, 4.0, 16.0, 64.0, 256.0)
 
 
 @dataclass(frozen=True)
@@ -52,14 +56,22 @@ class Compiled:
 class Compiler:
     """A formula on a box, ready to be written with a tolerance."""
 
-    def __init__(self, target: Pooled, box: list[tuple[float, float]], tokens: int, tolerance: float) -> None:
+    def __init__(
+        self,
+        target: Pooled,
+        box: list[tuple[float, float]],
+        tokens: int,
+        tolerance: float,
+        centred: bool = False,
+    ) -> None:
         self.target, self.tokens, self.tolerance = target, tokens, tolerance
         try:
-            self.plan = Rewriter(target, box)
+            self.plan = Rewriter(target, box, centred=centred)
         except PairsError:
-            self.plan = Rewriter(target, box, PAIRS * tolerance)
+            self.plan = Rewriter(target, box, PAIRS * tolerance, centred)
             self.tolerance = (1 - PAIRS) * tolerance
         self.lines: Lines = self.plan.lines
+        self.looser: dict[int, float] = {}  # by function: more than its share of the tolerance
         self.pools = self._reachable()
         token = self._phase(self.plan.components, [])
         read = [k for pool in self.pools for k in (pool.value, *(k for pair in pool.logits for k in pair))]
@@ -72,10 +84,14 @@ class Compiler:
         self.own = [k for k in self.plan.components if k in used]
         self.channels = [*self.own, *self.curved, *(pool.line for pool in self.pools)] or self.plan.components[:1]
         self.answer.inputs = self.channels
+        self.answer.missing = {pool.line: self._constant(token, pool) for pool in self.pools}  # a head has no bias
         zero = self.lines.const(0)
         before = [zero if k in {pool.line for pool in self.pools} else k for k in self.channels]
         self.token = self._phase(self.plan.components, before)
         self.token.look()
+
+    def _constant(self, token: Phase, pool: Pool) -> float:
+        return 0.0 if pool.value in self.curved else float(token.sum(pool.value)[1])
 
     def _phase(self, inputs: list[int], wanted: list[int]) -> Phase:
         return Phase(self.lines, self.plan.base, inputs, wanted)
@@ -114,23 +130,42 @@ class Compiler:
             back[k] = back.get(k, np.zeros(q)) + inputs.get(k, np.zeros(q))
         kept = {k: gain for k, gain in back.items() if k in self.curved}
         token: dict[int, Array] = self.token.gains(kept)[0] if kept else {}
-        blocks: list[tuple[Phase, int, Array]] = [(self.answer, j, answer[j]) for j in self.answer.functions]
-        blocks += [(self.token, j, token.get(j, np.zeros(q))) for j in self.token.functions]
+        blocks: list[tuple[Phase, list[int], dict[int, Array]]] = []
+        for phase, gains in ((self.answer, answer), (self.token, token)):
+            blocks += [(phase, functions, gains) for functions in phase.by_source.values()]
         sharp = [pool for pool in self.pools if pool.kind == "largest"]
-        curved = any(phase.shapes[j].size > 0 for phase, j, _ in blocks)
+        curved = any(phase.shapes[j].size > 0 for phase, functions, _ in blocks for j in functions)
         spent = tolerance * (0.0 if not sharp else SHARP if curved else ALONE)
         self.parts = {pool.line: spent / len(sharp) for pool in sharp}
-        rest, sizes = tolerance - (spent if curved else 0.0), [phase.shapes[j].size for phase, j, _ in blocks]
-        gains = [max(float(moved.max()), 1e-12) for *_, moved in blocks]
-        parts = [g ** (1 / 3) * s ** (2 / 3) for g, s in zip(gains, sizes, strict=True)]
-        scale = rest / max(float(np.sum(parts)), 1e-300)
-        for (phase, j, _), g, s in zip(blocks, gains, sizes, strict=True):
-            phase.tolerance[j] = scale * (s / g) ** (2 / 3) if s > 0 else STRAIGHT * tolerance / (g * len(blocks))
-        self.parts |= {j: phase.tolerance[j] * g for (phase, j, _), g in zip(blocks, gains, strict=True)}
+        self._give(blocks, tolerance - (spent if curved else 0.0), np.zeros(q))
         total = (
             float(np.sum([inputs.get(pool.line, np.zeros(q)) for pool in sharp], axis=0).max()) if sharp else 0.0
         )
         return {pool.line: math.log(max(self.tokens, 2)) * total / spent for pool in sharp}
+
+    def _give(self, blocks: list[tuple[Phase, list[int], dict[int, Array]]], tolerance: float, none: Array) -> None:
+        """Functions of one number share units, S/sqrt(l) of them if each has l times its own part of a tolerance;
+        units have a price."""
+        straight = STRAIGHT * tolerance / max(sum(len(functions) for _, functions, _ in blocks), 1)
+        parts = []
+        for phase, functions, gains in blocks:
+            moved = {j: max(float(gains.get(j, none).max()), 1e-12) for j in functions}
+            bent = [j for j in functions if phase.shapes[j].size > 0]
+            for j in functions:
+                phase.tolerance[j] = straight / moved[j]
+                self.parts[j] = straight
+            if bent:
+                own = {j: (phase.shapes[j].size / moved[j]) ** (2 / 3) for j in bent}
+                price = phase.price(phase.source(bent[0]))
+                size = price * together([phase.shapes[j] for j in bent], [own[j] for j in bent])
+                moves = sum(moved[j] * own[j] for j in bent)
+                looser = max(self.looser.get(j, 1.0) for j in bent)
+                parts.append((phase, own, moved, moves, looser * (size / moves) ** (2 / 3)))
+        scale = tolerance / max(sum(moves * level for *_, moves, level in parts), 1e-300)
+        for phase, own, moved, _, level in parts:
+            for j, share in own.items():
+                phase.tolerance[j] = scale * level * share
+                self.parts[j] = phase.tolerance[j] * moved[j]
 
     def error_by_part(self) -> dict[int, float]:
         """By line: how much of the tolerance a block, or a maximum, may take of an output."""
@@ -138,17 +173,41 @@ class Compiler:
 
     # Weights ----------------------------------------------------------------------------------------------------
 
-    def write(self, dtype: np.dtype[Any]) -> Compiled:
-        tolerance = self.tolerance
-        sharp = self.share_out(tolerance)
-        for _ in range(STEEP):  # blocks of functions with a vertical tangent are as steep as they are exact
+    def _settled(self, dtype: np.dtype[Any]) -> dict[int, float]:
+        """Tolerances with which slopes of blocks agree: a function with a vertical tangent is as steep as it is
+        exact, so that less of it, and more for what it reads, may take fewer units."""
+        steep: list[int] = []
+        tried: dict[float, int] = {}  # numbers
+        for looser in LOOSER:
+            self.looser = dict.fromkeys(steep, looser)
+            self._agreed(dtype)
+            if not tried:
+                phases = (self.token, self.answer)
+                steep = [
+                    j for p in phases for j, slope in p.slopes.items() if slope > STEEPER * p.shapes[j].steepest
+                ]
+            tried[looser] = sum(phase.cost(dtype) for phase in (self.token, self.answer))
+            if not steep:
+                break
+        self.looser = dict.fromkeys(steep, min(tried, key=lambda looser: tried[looser]))
+        return self._agreed(dtype)
+
+    def _agreed(self, dtype: np.dtype[Any]) -> dict[int, float]:
+        for phase in (self.token, self.answer):
+            phase.slopes = {j: look.steepest for j, look in phase.shapes.items()}
+        self.share_out(self.tolerance)
+        for _ in range(STEEP):
             for phase in (self.token, self.answer):
                 phase.slopes = {j: block.steepest for j, block in phase.blocks(dtype).items()}
-            sharp = self.share_out(tolerance)
+            sharp = self.share_out(self.tolerance)
+        return sharp
+
+    def write(self, dtype: np.dtype[Any]) -> Compiled:
+        sharp = self._settled(dtype)
         d, stages = len(self.plan.components), list[list[int]]()
         embedding, before = None, list[Linear]()
         if self.token.functions:
-            before, stages = self.token.layers(dtype)
+            before, stages = layers_of(self.token, dtype)
         else:
             columns = [self.token._sum(k) for k in self.token.wanted]
             lift = np.zeros((d, len(columns)), dtype)
@@ -156,7 +215,7 @@ class Compiler:
                 for k, e in terms.items():
                     lift[self.plan.components.index(k), c] = float(e)
             embedding, stages = Embedding(lift=lift), [list(self.token.wanted)]
-        after, lines = self.answer.layers(dtype, hidden=1)
+        after, lines = layers_of(self.answer, dtype, hidden=1)
         attention = self._attention(sharp, dtype)
         # The channels after attention, then the hidden layers of the readout; the last one gives the outputs.
         stages += [list(self.channels), *lines[:-1]]
@@ -213,3 +272,15 @@ class Compiler:
                 O[g, s, self.channels.index(pool.line)] = 1.0
         W_Q, W_K, W_V, W_O = (a.astype(dtype) for a in (Q, K, V, O))
         return Attention(W_Q, W_K, W_V, W_O, b_Q=b_Q.astype(dtype) if b_Q.any() else None)
+
+
+def smallest(
+    target: Pooled, box: list[tuple[float, float]], tokens: int, tolerance: float, dtype: np.dtype[Any]
+) -> tuple[Compiler, Compiled]:
+    """With tokens as they are, or counted from the middle of the box inside products: what takes fewer numbers."""
+    compiler = Compiler(target, box, tokens, tolerance)
+    found = compiler, compiler.write(dtype)
+    if compiler.plan.has_middles:
+        other = Compiler(target, box, tokens, tolerance, centred=True)
+        found = min(found, (other, other.write(dtype)), key=lambda made: made[1].transformer.n_parameters)
+    return found

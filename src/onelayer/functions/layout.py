@@ -1,8 +1,6 @@
-"""From lines to layers: numbers by level, blocks of ReLU units between them, and the weights.
+"""What layers have to compute: numbers by level, and blocks of ReLU units between them.
 
-A number at level l is a sum of functions of numbers at lower levels. A hidden layer has a group of units for every
-function of a number, and one unit for every number that is needed later: relu(s + shift), which is s + shift where
-s lies. Between two wide layers a narrow one holds each number once, where that takes fewer weights.
+A number at level l is a sum of functions of numbers at lower levels. Functions of the same number share units.
 """
 
 from __future__ import annotations
@@ -16,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onelayer.functions.carrying import carry_sums
 from onelayer.functions.lines import AFFINE, Lines
 from onelayer.functions.pieces import Block, Shape, fit, shape
-from onelayer.network import weights
 
 Array = NDArray[Any]
 #: A line as a sum of numbers times lines that are inputs or functions of a number; and a constant, which is added.
@@ -42,8 +40,11 @@ class Phase:
         self.levels: dict[int, int] = {}
         self.slopes: dict[int, float] = {}  # of functions
         self.numbers: list[int] = []  # every line that is read or wanted, in order of need
+        self.missing: dict[int, float] = {}  # by input: what it is less than its line
+        self.carried: set[int] = set()  # numbers that others are written over
         for k in self.wanted:
             self._need(k)
+        carry_sums(self)
         self.depth = max((self.level(k) for k in self.wanted), default=0)
 
     # What is needed ---------------------------------------------------------------------------------------------
@@ -79,6 +80,11 @@ class Phase:
         assert found is not None
         return found
 
+    def parts(self, k: int) -> list[int]:
+        """Inputs and functions that a number is a sum of."""
+        found = (self.parts(j) if j in self.carried else [j] for j in self.sum(k)[0])
+        return list(dict.fromkeys(j for part in found for j in part))
+
     def _need(self, k: int) -> None:
         if k in self.numbers:
             return
@@ -90,27 +96,41 @@ class Phase:
     def level(self, k: int) -> int:
         """Hidden layers before the number is there."""
         if k not in self.levels:
-            parts = [j for j in self.sum(k)[0] if j not in self.inputs]
-            self.levels[k] = max((self.level(self.source(j)) + 1 for j in parts), default=0)
+            self.levels[k] = max((self.ready(j) for j in self.sum(k)[0]), default=0)
         return self.levels[k]
+
+    def ready(self, j: int) -> int:
+        """Hidden layers before a part of a number is there."""
+        if j in self.inputs:
+            return 0
+        return self.level(j) if j in self.carried else self.level(self.source(j)) + 1
 
     @property
     def functions(self) -> list[int]:
         """Lines that blocks compute."""
-        found = dict.fromkeys(j for k in self.numbers for j in self.sum(k)[0] if j not in self.inputs)
-        return list(found)
+        given = {*self.inputs, *self.carried}
+        return list(dict.fromkeys(j for k in self.numbers for j in self.sum(k)[0] if j not in given))
+
+    @property
+    def by_source(self) -> dict[int, list[int]]:
+        """The same, by the number that they read: those share their units."""
+        found: dict[int, list[int]] = {}
+        for j in self.functions:
+            found.setdefault(self.source(j), []).append(j)
+        return found
 
     def look(self) -> None:
         """Look at every function where its number lies."""
-        for j in self.functions:
-            b = self.source(j)
+        for b, functions in self.by_source.items():
             low, high = self.lines.ranges[b]
             if high - low < SMALL:
                 low, high = low - SMALL, high + SMALL
             s = np.linspace(low, high, 4097)
-            corners = [c for k in self._corners(j, b) for c in _zeros(s, self.lines.evaluate(k, b, s))]
-            self.shapes[j] = shape(partial(self.lines.evaluate, j, b), low, high, corners)
-            self.slopes[j] = self.shapes[j].steepest
+            turns = dict.fromkeys(k for j in functions for k in self._corners(j, b))
+            corners = [c for k in turns for c in _zeros(s, self.lines.evaluate(k, b, s))]
+            for j in functions:
+                self.shapes[j] = shape(partial(self.lines.evaluate, j, b), low, high, corners)
+                self.slopes[j] = self.shapes[j].steepest
 
     def _corners(self, k: int, base: int) -> list[int]:
         """Lines at whose zeros a function has a corner."""
@@ -131,9 +151,12 @@ class Phase:
             number[k] = number[k] + gain
         of_function: dict[int, Array] = {}
         of_input: dict[int, Array] = {}
-        for k in sorted(self.numbers, key=lambda k: -self.level(k)):
+        for k in sorted(self.numbers, key=lambda k: (-self.level(k), k in self.carried)):
             for j, e in self.sum(k)[0].items():
                 more = abs(float(e)) * number[k]
+                if j in self.carried:
+                    number[j] = number[j] + more
+                    continue
                 found = of_input if j in self.inputs else of_function
                 found[j] = found.get(j, np.zeros_like(more)) + more
                 if j not in self.inputs:
@@ -141,15 +164,32 @@ class Phase:
                     number[b] = number[b] + more * self.slopes[j]
         return of_function, of_input
 
-    # Layers -----------------------------------------------------------------------------------------------------
-
-    def layers(self, dtype: np.dtype[Any], hidden: int = 0) -> tuple[list[weights.Linear], list[list[int]]]:
-        """At least so many hidden layers, then one without ReLU; and the lines of the numbers of each layer."""
-        blocks = self.blocks(dtype)
-        return _Writer(self, blocks, dtype).write(max(self.depth, hidden))
+    # Blocks -----------------------------------------------------------------------------------------------------
 
     def blocks(self, dtype: np.dtype[Any]) -> dict[int, Block]:
-        return {j: fit(self.shapes[j], self.tolerance[j], dtype) for j in self.functions}
+        found: dict[int, Block] = {}
+        for functions in self.by_source.values():
+            looks, eps = [self.shapes[j] for j in functions], [self.tolerance[j] for j in functions]
+            found |= zip(functions, fit(looks, eps, dtype), strict=True)
+        return found
+
+    def price(self, source: int) -> int:
+        """About the numbers that a unit of a function of this number takes: weights from and to its neighbours."""
+        at = self.level(source)
+        before, after = (
+            sum(self.level(b) == level for b in self.by_source) + self._passed(level) for level in (at, at + 1)
+        )
+        return 1 + (before if at else len(self.inputs)) + (after if at + 1 < self.depth else len(self.wanted))
+
+    def _passed(self, level: int) -> int:
+        """Numbers that are there at this level and read behind it."""
+        later = {j for k in self.numbers if self.level(k) > level + 1 for j in self.sum(k)[0]}
+        return sum(self.ready(j) <= level for j in later)
+
+    def cost(self, dtype: np.dtype[Any]) -> int:
+        """About the numbers that all blocks take."""
+        blocks = self.blocks(dtype)
+        return sum(len(blocks[of[0]].corners) * self.price(b) for b, of in self.by_source.items())
 
 
 def _zeros(s: Array, values: Array) -> list[float]:
@@ -157,101 +197,3 @@ def _zeros(s: Array, values: Array) -> list[float]:
     exact = [float(x) for x in s[values == 0]]
     at = np.flatnonzero(values[:-1] * values[1:] < 0)
     return exact + [float(s[i] - values[i] * (s[i + 1] - s[i]) / (values[i + 1] - values[i])) for i in at]
-
-
-#: What units of a layer give: rows and weights for an item, a line; and what is to be added to it.
-Items = dict[int, tuple[Array, Array, float]]
-
-
-class _Writer:
-    def __init__(self, phase: Phase, blocks: dict[int, Block], dtype: np.dtype[Any]) -> None:
-        self.phase, self.blocks, self.dtype = phase, blocks, dtype
-        self.made: list[tuple[Array, Array]] = []
-        self.stages: list[list[int]] = []
-
-    def write(self, depth: int) -> tuple[list[weights.Linear], list[list[int]]]:
-        p = self.phase
-        items: Items = {k: (np.array([i]), np.ones(1), 0.0) for i, k in enumerate(p.inputs)}
-        width = len(p.inputs)
-        for at in range(depth):
-            items, width = self._add_hidden(items, width, at)
-        columns = [self._column(items, width, k) for k in p.wanted]
-        self.made.append((np.stack([w for w, _ in columns], axis=1), np.array([c for _, c in columns])))
-        self.stages.append(list(p.wanted))
-        layers = [weights.Linear(W.astype(self.dtype), b.astype(self.dtype)) for W, b in self.made]
-        return layers, self.stages
-
-    def _column(self, items: Items, width: int, k: int) -> tuple[Array, float]:
-        """Weights for a number, and the constant that is missing."""
-        column, missing = np.zeros(width), 0.0
-        if k in items:  # it is passed on as it is
-            terms: dict[int, Fraction] = {k: Fraction(1)}
-        else:
-            terms, constant = self.phase.sum(k)
-            missing = float(constant)
-        for j, e in terms.items():
-            rows, w, start = items[j]
-            column[rows] += float(e) * w
-            missing += float(e) * start
-        return column.astype(self.dtype).astype(np.float64), missing
-
-    def _add_hidden(self, items: Items, width: int, at: int) -> tuple[Items, int]:
-        p = self.phase
-        read = [j for j in p.functions if p.level(p.source(j)) == at]
-        needed = {j for k in p.numbers if p.level(k) > at for j in p.sum(k)[0]} - set(read)
-        passed = {j for j in needed if j in items} | {k for k in p.wanted if p.level(k) <= at and p.sum(k)[0]}
-        sources = list(dict.fromkeys([p.source(j) for j in read] + sorted(passed)))
-        units = sum(len(self.blocks[j].corners) for j in read) + len(passed)
-        if at > 0 and (width + units + 1) * len(sources) < width * units:
-            items, width = self._narrow(items, width, sources)
-        columns: list[Array] = []
-        bias: list[float] = []
-        read_as: list[tuple[Array, int]] = []
-        found: Items = {}
-        one = np.ones(1)
-        groups: list[tuple[int, Array, Array, int | None]] = [
-            (p.source(j), self.blocks[j].signs, self.blocks[j].corners, j) for j in read
-        ]
-        groups += [(k, one, np.array([self._shift(k)]), None) for k in sorted(passed)]
-        for k, signs, corners, j in groups:
-            column, missing = self._column(items, width, k)
-            rows = np.arange(len(bias), len(bias) + len(corners))
-            columns += [sign * column for sign in signs]
-            rounded = (signs * (missing - corners)).astype(self.dtype).astype(np.float64)
-            bias += rounded.tolist()
-            read_as.append((column, k))
-            if j is None:  # relu(s - corner) = s - corner
-                found[k] = rows, one, float(-(rounded[0] - missing))
-            else:
-                found[j] = rows, self.blocks[j].weights, self.blocks[j].start
-        self.made.append((np.stack(columns, axis=1), np.array(bias)))
-        self.stages.append(self._lines(read_as))
-        return found, len(bias)
-
-    def _lines(self, read_as: list[tuple[Array, int]]) -> list[int]:
-        """A line for each column, which is written with a positive first weight."""
-        found: dict[bytes, int] = {}
-        for column, k in read_as:
-            lead = column[np.argmax(column != 0)]
-            own = (column if lead >= 0 else -column) + 0.0  # no negative zero
-            found.setdefault(own.tobytes(), k if lead >= 0 else self.phase.lines.add("neg", k))
-        return list(found.values())
-
-    def _narrow(self, items: Items, width: int, sources: list[int]) -> tuple[Items, int]:
-        """Every number once, in one unit."""
-        found: Items = {}
-        columns, bias = [], []
-        for i, k in enumerate(sources):
-            column, missing = self._column(items, width, k)
-            rounded = float(np.asarray(missing - self._shift(k), self.dtype))
-            columns.append(column)
-            bias.append(rounded)
-            found[k] = np.array([i]), np.ones(1), -(rounded - missing)
-        self.made.append((np.stack(columns, axis=1), np.array(bias)))
-        self.stages.append(self._lines(list(zip(columns, sources, strict=True))))
-        return found, len(sources)
-
-    def _shift(self, k: int) -> float:
-        """A corner below all values of a number, with room for its error."""
-        low, high = self.phase.lines.ranges[k]
-        return float(np.floor(low - 0.25 * (high - low) - 0.25))

@@ -67,6 +67,8 @@ class Lines:
                 "neg": lambda a, _: -a,
             }
             return self.const(exact[op](first, last))
+        if op == "div" and last:
+            return self.add("mul", self.const(1 / last), of[0])
         if op in ("add", "sub") and last == 0:
             return of[0]
         if op == "add" and first == 0:

@@ -2,7 +2,7 @@
 
 On a piece of width h the chord of f is off by up to h^2 f''/8 on one side. Moved by half of that, it is off by h^2
 f''/16 on both sides. So pieces get widths 4 sqrt(eps / |f''|), and there are about the integral of sqrt(|f''|) / (4
-sqrt(eps)) of them.
+sqrt(eps)) of them. Functions of the same number share their units: pieces are as narrow as the neediest wants them.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ Function = Callable[[Array], Array]
 GRID, TRIED = 1024, 9
 COARSE, TRIES = 257, 40
 MOST_PIECES = 4_000
+#: A weight that adds nothing that counts.
+FAINT = 2.0**-60
 
 
 @dataclass(frozen=True)
@@ -73,23 +75,6 @@ class Shape:
         s = np.linspace(self.ends[0], self.ends[-1], COARSE)
         return float(np.abs(np.diff(self.f(s)) / np.diff(s)).max())
 
-    def knots(self, eps: float) -> tuple[Array, Array]:
-        """Ends of pieces, and values there, for an error of about eps."""
-        at, moved = [self.ends[:1]], [np.zeros(1)]
-        for i, (grid, mass) in enumerate(zip(self.grids, self.mass, strict=True)):
-            count = max(1, int(np.ceil(mass[-1] / np.sqrt(eps) - 1e-9)))
-            even = (grid - grid[0]) / (grid[-1] - grid[0]) * (1e-3 * mass[-1] + 1e-12)
-            t = np.interp(np.linspace(0, mass[-1] + even[-1], count + 1), mass + even, grid)
-            t[0], t[-1] = grid[0], grid[-1]
-            middle = self.f((t[1:] + t[:-1]) / 2)
-            sag = (self.f(t[1:]) + self.f(t[:-1])) / 2 - middle  # of the chord
-            shift = np.concatenate([[sag[0] / 2], (sag[1:] + sag[:-1]) / 4, [sag[-1] / 2]])
-            moved[-1][-1] = (moved[-1][-1] + shift[0]) / (1 if i == 0 else 2)
-            at.append(t[1:])
-            moved.append(shift[1:])
-        t, shift = np.concatenate(at), np.concatenate(moved)
-        return t, self.f(t) - shift
-
 
 def shape(f: Function, low: float, high: float, corners: Sequence[float] = ()) -> Shape:
     """Look at a function between its corners."""
@@ -110,20 +95,54 @@ def shape(f: Function, low: float, high: float, corners: Sequence[float] = ()) -
     return Shape(f, ends, grids, masses)
 
 
-def fit(look: Shape, eps: float, dtype: np.dtype[Any]) -> Block:
-    """About the fewest units whose error, with weights of the dtype, is at most eps wherever it was tried."""
-    aim = eps
+def together(looks: Sequence[Shape], eps: Sequence[float]) -> float:
+    """About the number of pieces that all of them take with the same ends."""
+    return sum(float(needs.sum()) for needs in _needs(looks, eps))
+
+
+def _needs(looks: Sequence[Shape], eps: Sequence[float]) -> list[Array]:
+    """Pieces that each step of each grid takes, for the function that needs most."""
+    of_all = [[np.diff(part) / np.sqrt(e) for part in look.mass] for look, e in zip(looks, eps, strict=True)]
+    return [np.max(parts, axis=0) for parts in zip(*of_all, strict=True)]
+
+
+def knots(looks: Sequence[Shape], eps: Sequence[float]) -> tuple[Array, list[Array]]:
+    """Ends of pieces, and values of each function there, for errors of about eps; all have the same parts."""
+    at, moved = [looks[0].ends[:1]], [[np.zeros(1)] for _ in looks]
+    for i, (grid, needs) in enumerate(zip(looks[0].grids, _needs(looks, eps), strict=True)):
+        mass = np.concatenate([[0.0], np.cumsum(needs)])
+        count = max(1, int(np.ceil(mass[-1] - 1e-9)))
+        even = (grid - grid[0]) / (grid[-1] - grid[0]) * (1e-3 * mass[-1] + 1e-12)
+        t = np.interp(np.linspace(0, mass[-1] + even[-1], count + 1), mass + even, grid)
+        t[0], t[-1] = grid[0], grid[-1]
+        at.append(t[1:])
+        for look, shifts in zip(looks, moved, strict=True):
+            middle = look.f((t[1:] + t[:-1]) / 2)
+            sag = (look.f(t[1:]) + look.f(t[:-1])) / 2 - middle  # of the chord
+            shift = np.concatenate([[sag[0] / 2], (sag[1:] + sag[:-1]) / 4, [sag[-1] / 2]])
+            shifts[-1][-1] = (shifts[-1][-1] + shift[0]) / (1 if i == 0 else 2)
+            shifts.append(shift[1:])
+    t = np.concatenate(at)
+    return t, [look.f(t) - np.concatenate(shifts) for look, shifts in zip(looks, moved, strict=True)]
+
+
+def fit(looks: Sequence[Shape], eps: Sequence[float], dtype: np.dtype[Any]) -> list[Block]:
+    """About the fewest units, the same for all functions of a number, with which the error of each, with weights of
+    the dtype, is at most its eps wherever it was tried."""
+    aims = list(eps)
     for _ in range(TRIES):
-        t, values = look.knots(aim)
+        t, values = knots(looks, aims)
         if len(t) > MOST_PIECES:
             raise too_many(len(t))
-        block = _units(t, values, dtype)
+        blocks = _units(t, values, dtype)
         s = (t[:-1, None] + np.diff(t)[:, None] * np.linspace(0, 1, TRIED)).ravel()
-        error = float(np.abs(block(s) - look.f(s)).max())
-        if error <= eps or error <= 0:
-            return block
-        aim *= max(min(eps / error, 0.97), 0.5)
-    return block
+        errors = [float(np.abs(block(s) - look.f(s)).max()) for block, look in zip(blocks, looks, strict=True)]
+        missed = [k for k, error in enumerate(errors) if error > eps[k]]
+        for k in missed:
+            aims[k] *= max(min(eps[k] / errors[k], 0.97), 0.5)
+        if not missed:
+            break
+    return blocks
 
 
 def too_many(pieces: int) -> HypothesisError:
@@ -131,23 +150,34 @@ def too_many(pieces: int) -> HypothesisError:
     return HypothesisError("formula", needs, f"one line would take {pieces:,}", "Ask for a larger tolerance.")
 
 
-def _units(t: Array, values: Array, dtype: np.dtype[Any]) -> Block:
+def _units(t: Array, values: Sequence[Array], dtype: np.dtype[Any]) -> list[Block]:
     """Slopes that lead from what rounded weights give at one corner to the value wanted at the next, from where the
-    function is flattest to either side."""
+    functions are flattest to either side."""
     corners = np.unique(t.astype(dtype).astype(np.float64))
-    wanted = np.interp(corners, t, values)
-    steep = np.abs(np.diff(wanted) / np.diff(corners))
+    wanted = [np.interp(corners, t, v) for v in values]
+    steep = np.array([np.abs(np.diff(w) / np.diff(corners)) for w in wanted])
+    steep = (steep / np.maximum(steep.max(axis=1, keepdims=True), 1e-300)).sum(axis=0)
     around = np.concatenate([steep[:1], np.minimum(steep[1:], steep[:-1]), steep[-1:]])
     flat = int(np.argmin(around))
-    parts = []
-    for sign, places in ((1.0, range(flat, len(corners))), (-1.0, range(flat, -1, -1))):
+    made = [_weights(corners, w, flat, dtype) for w in wanted]
+    signs = np.concatenate([np.ones(len(corners) - 1 - flat), -np.ones(flat)])
+    places = np.concatenate([corners[flat:-1], corners[flat:0:-1]])
+    used = np.any(made, axis=0)
+    starts = [float(w[flat]) for w in wanted]
+    return [Block(start, places[used], w[used], signs[used]) for start, w in zip(starts, made, strict=True)]
+
+
+def _weights(corners: Array, wanted: Array, flat: int, dtype: np.dtype[Any]) -> Array:
+    """To the right of the flattest corner, then to the left."""
+    found = []
+    for places in (range(flat, len(corners)), range(flat, -1, -1)):
         slope, at = 0.0, float(wanted[flat])
         for i, k in pairwise(places):
             width = abs(corners[k] - corners[i])
-            weight = float(np.asarray((wanted[k] - at) / width - slope, dtype))
-            slope += weight
+            found.append(float(np.asarray((wanted[k] - at) / width - slope, dtype)))
+            slope += found[-1]
             at += slope * width
-            if weight != 0.0:
-                parts.append((corners[i], weight, sign))
-    parts = parts or [(corners[flat], 0.0, 1.0)]
-    return Block(float(wanted[flat]), *(np.array(column) for column in zip(*parts, strict=True)))
+    weights = np.array(found)
+    if not weights.any():  # a constant is still read off a number, or nobody sees what it is a function of
+        weights[0] = FAINT
+    return weights

@@ -37,9 +37,15 @@ class PairsError(HypothesisError):
 class Rewriter(Expansion):
     """Adds the lines of a plan to the lines of a target."""
 
-    def __init__(self, target: Pooled, box: list[tuple[float, float]], pairs: float | None = None) -> None:
+    def __init__(
+        self,
+        target: Pooled,
+        box: list[tuple[float, float]],
+        pairs: float | None = None,
+        centred: bool = False,
+    ) -> None:
         """With ``pairs``, functions of pairs of tokens may be replaced by sums of products, at that cost."""
-        super().__init__(Lines(box))
+        super().__init__(Lines(box), centred)
         self.pools: dict[int, Pool] = {}
         self.bases: dict[int, int | None] = {}
         self.done: dict[tuple[int, bool], int] = {}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onelayer.errors import HypothesisError
-from onelayer.functions.formula import Compiler
+from onelayer.functions.formula import Compiled, Compiler, smallest
 from onelayer.functions.layout import Phase
 from onelayer.interfaces import Function
 
@@ -32,16 +32,16 @@ class Node:
     units: int
     error: float  # of an output, by this part
     reads: tuple[int, ...]  # lines of other nodes
+    shared: str = ""  # with whom its units are shared, in words
 
 
-def compiler_of(model: Model, tolerance: float | None = None) -> Compiler:
-    """What the model was compiled from, again; or with another tolerance."""
+def compiled(model: Model, tolerance: float | None = None) -> tuple[Compiler, Compiled]:
+    """The model compiled again; or with another tolerance."""
     function = model.interface_as(Function, "a picture of the program")
     assert function.target.pooled is not None
     asked = function.tolerance if tolerance is None else tolerance
-    made = Compiler(function.target.pooled, list(function.box.sides), function.target.n, asked)
-    made.share_out(made.tolerance)
-    return made
+    box, dtype = list(function.box.sides), model.transformer.dtype
+    return smallest(function.target.pooled, box, function.target.n, asked, dtype)
 
 
 def nodes(made: Compiler, dtype: np.dtype[Any]) -> list[Node]:
@@ -53,8 +53,10 @@ def nodes(made: Compiler, dtype: np.dtype[Any]) -> list[Node]:
     last = 3 + max((made.answer.level(made.answer.source(j)) + 1 for j in answers), default=0)
 
     def block(phase: Phase, j: int, column: int, units: int) -> Node:
-        reads = tuple(phase.sum(phase.source(j))[0])
-        return Node(j, column, L.text(j, MOST_LETTERS), units, errors.get(j, 0.0), reads)
+        reads = tuple(phase.parts(phase.source(j)))
+        with_ = len(phase.by_source[phase.source(j)]) - 1
+        shared = f", shared with {with_}" if with_ else ""
+        return Node(j, column, L.text(j, MOST_LETTERS), units, errors.get(j, 0.0), reads, shared)
 
     for phase, first in ((made.token, 1), (made.answer, 3)):
         blocks = phase.blocks(dtype)
@@ -68,7 +70,7 @@ def nodes(made: Compiler, dtype: np.dtype[Any]) -> list[Node]:
         found.append(Node(pool.line, 2, name, 0, errors.get(pool.line, 0.0), reads))
     for i, k in enumerate(made.plan.planned):
         name = f"output {i + 1}" if len(made.plan.planned) > 1 else "output"
-        found.append(Node(-1 - i, last, name, 0, 0.0, tuple(made.answer.sum(k)[0])))
+        found.append(Node(-1 - i, last, name, 0, 0.0, tuple(made.answer.parts(k))))
     return found
 
 
@@ -91,7 +93,7 @@ def program(axis: Any, model: Model) -> None:
     from matplotlib import colormaps
     from matplotlib.colors import Normalize
 
-    listed = nodes(compiler_of(model), model.transformer.dtype)
+    listed = nodes(compiled(model)[0], model.transformer.dtype)
     columns = sorted({node.column for node in listed})
     place: dict[int, tuple[float, float]] = {}
     largest = max([node.error for node in listed] + [1e-300])
@@ -103,7 +105,7 @@ def program(axis: Any, model: Model) -> None:
             down = (min(i, len(shown)) + 0.5) / max(len(shown) + (len(shown) < len(mine)), 1)
             place[node.line] = x, -down - 0.06 * (x % 2)  # neighbours at the same height would touch
         for node in shown:
-            parts = [node.name] + ([f"{node.units} units"] if node.units else [])
+            parts = [node.name] + ([f"{node.units} units{node.shared}"] if node.units else [])
             parts += [f"{node.error:.2g} of the error"] if node.error else []
             style = {"boxstyle": "round", "facecolor": colours(0.55 * scale(node.error)), "edgecolor": GREY}
             axis.text(*place[node.line], "\n".join(parts), ha="center", va="center", fontsize=7, bbox=style)
@@ -149,7 +151,7 @@ def sizes(axis: Any, model: Model) -> None:
     found = []
     for factor in FACTORS:
         try:
-            made = compiler_of(model, factor * tolerance).write(model.transformer.dtype)
+            made = compiled(model, factor * tolerance)[1]
         except HypothesisError:  # it would take too many units
             continue
         found.append((factor * tolerance, made.transformer.n_parameters))
