@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not run `__getattr_
     from onelayer.certificates.certificate import Certificate  # noqa: F401
     from onelayer.compile.approximate import approximate  # noqa: F401
     from onelayer.compile.attention import equivalent, fit_attention, identify  # noqa: F401
+    from onelayer.compile.bound import ErrorBound, bound_error  # noqa: F401
     from onelayer.compile.learner import learner  # noqa: F401
     from onelayer.compile.memorize import memorize  # noqa: F401
     from onelayer.compile.planning import Plan, plan  # noqa: F401
@@ -37,6 +38,7 @@ _NAMES = {
     "onelayer.certificates.certificate": ("Certificate",),
     "onelayer.compile.approximate": ("approximate",),
     "onelayer.compile.attention": ("equivalent", "fit_attention", "identify"),
+    "onelayer.compile.bound": ("ErrorBound", "bound_error"),
     "onelayer.compile.learner": ("learner",),
     "onelayer.compile.memorize": ("memorize",),
     "onelayer.compile.planning": ("Plan", "plan"),

@@ -8,7 +8,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy, if it is not
 
 if TYPE_CHECKING:
     from onelayer_checker.core.claims import Claim, Verdict
-    from onelayer_checker.front import Report, check
+    from onelayer_checker.front import Report, check, largest_output
     from onelayer_checker.shards import Shard, check_shard, check_shards, conclude, read_manifest
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "check_shard",
     "check_shards",
     "conclude",
+    "largest_output",
     "read_manifest",
 ]
 

@@ -21,6 +21,7 @@ from onelayer_checker.core.judge import Judge, Progress
 from onelayer_checker.core.meaning import Given, Required, beside, refuse_empty, same_data
 from onelayer_checker.core.names import Names, fit, read_names
 from onelayer_checker.core.samples import Data, read_data
+from onelayer_checker.functions.extremes import largest_output as largest_output
 from onelayer_checker.looped.judge import LoopJudge, read_loop
 from onelayer_checker.search.stack import accelerate
 

@@ -15,6 +15,7 @@ from onelayer import __version__
 from onelayer.certificates.explain import explain as explain_folder
 from onelayer.cli import (
     approximation,
+    bounding,
     casting,
     certificates,
     exit_codes,
@@ -123,6 +124,7 @@ others = (
     text.recite,
     approximation.approximate,
     approximation.targets,
+    bounding.bound,
 )
 for command in (*proofs, *others, learners, learner, learn, identify):
     app.command()(command)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from onelayer.errors import DataError
-from onelayer.problems.targets.program import BINARY, UNARY, Array, Builder, Line, Node, Per
+from onelayer.problems.targets.program import BINARY, UNARY, Array, Builder, Line, Node, Per, Program
 
 LEAVES = ("x", "y", "const")
 POOLED = ("mean", "largest")
@@ -81,6 +81,31 @@ class Pooled:
                 values.append(np.asarray(ufunc(*(values[i] for i in of))))
         return values
 
+    def program(self) -> Program:
+        """The same function written out for its number of tokens."""
+        builder = Builder(self.n, self.d)
+        known: dict[tuple[int, int | None, int | None], Node] = {}
+
+        def at(k: int, x: int | None, y: int | None) -> Node:
+            if (k, x, y) not in known:
+                op, *of = self.lines[k]
+                if op in ("x", "y"):
+                    place = x if op == "x" else y
+                    assert place is not None
+                    made = builder.x(place, of[0])
+                elif op == "const":
+                    made = builder.const(of[0])
+                elif op in POOLED:
+                    made = builder.fold("add" if op == "mean" else "max", [at(of[0], x, j) for j in range(self.n)])
+                    made = made / self.n if op == "mean" else made
+                else:
+                    made = builder.op(op, *(at(i, x, y) for i in of))
+                known[k, x, y] = made
+            return known[k, x, y]
+
+        places: list[int | None] = [*range(self.n)] if self.per == "token" else [None]
+        return builder.program([at(k, x, None) for x in places for k in self.outputs], self.per)
+
     def to_json(self) -> dict[str, Any]:
         lines = [["const", line[1].hex()] if line[0] == "const" else list(line) for line in self.lines]
         head = {"n": self.n, "d": self.d, "per": self.per, "any_length": self.any_length}
@@ -97,6 +122,11 @@ class Pooled:
 
 class PooledBuilder(Builder):
     """Lines of a formula; constants are folded as in a program."""
+
+    counts = False  # whether the number of tokens was used
+
+    def line(self, node: Node) -> Line:
+        return self._lines[node.line]
 
     def own(self, c: int) -> Node:
         return self._node(("x", c))

@@ -15,10 +15,12 @@ import numpy as np
 from onelayer.errors import HypothesisError, OptionError
 from onelayer.problems.targets.continuity import check_constant, check_continuous, looked_at, steepest
 from onelayer.problems.targets.expression import NAMED, read_expression, read_pooled
+from onelayer.problems.targets.networks import kind_of, name_of, read_network
 from onelayer.problems.targets.poles import check_defined
 from onelayer.problems.targets.pooled import Pooled
 from onelayer.problems.targets.program import Array, Per, Program
 from onelayer.problems.targets.slopes import lipschitz as derived
+from onelayer.problems.targets.symmetry import ROUNDING, asymmetry, try_symmetry
 from onelayer.problems.targets.zoo import ZOO, Kind
 
 Function = Callable[[Array], Array]
@@ -26,8 +28,8 @@ Function = Callable[[Array], Array]
 NAME = re.compile(r"(?!(x[0-9]*|y|n|pi|e)$)[A-Za-z_]\w*(:.*)?")
 KINDS = ("equivariant", "invariant", "ordered")
 BATCHES = "a function from sequences [B, n, d] to values [B, n, q] or [B, q], each from its own sequence"
-#: Sequences on which symmetry and a Lipschitz constant are tried, and what float32 may cost their values.
-TRIED, ROUNDING = 64, 1e-5
+#: Sequences on which symmetry and a Lipschitz constant are tried.
+TRIED = 64
 
 
 @dataclass(frozen=True)
@@ -67,10 +69,8 @@ class Target:
         lipschitz = None if entry["lipschitz"] is None else float.fromhex(entry["lipschitz"])
 
         def evaluate_nothing(_: Array) -> Array:
-            needs, found = (
-                "a target that can be evaluated",
-                f"{entry['name']!r} was a Python function, which no file holds",
-            )
+            needs = "a target that can be evaluated"
+            found = f"{entry['name']!r} was a Python function, which no file holds"
             raise OptionError("target", needs, found, "Compare predictions with the function yourself.")
 
         written = pooled if program is None else program
@@ -106,7 +106,9 @@ def resolve(
     lipschitz = None if lipschitz is None else _constant(lipschitz)
     if kind is not None and kind not in KINDS:
         raise OptionError("target", f"a kind among {', '.join(KINDS)}", f"kind={kind!r}", "Choose one.")
-    if isinstance(target, str):
+    if kind_of(target) is not None:
+        found = _of_network(target, n, d)
+    elif isinstance(target, str):
         found = (_target_by_name if NAME.fullmatch(target.strip()) else _target_by_formula)(
             target.strip(), n, d, low, high
         )
@@ -115,7 +117,7 @@ def resolve(
     elif callable(target):
         found = _of_callable(target, n, d, low, high, kind)
     else:
-        needs = "a name, a formula, a program or a Python function"
+        needs = "a name, a formula, a program, a network or a Python function"
         raise OptionError("target", needs, f"a {type(target).__name__} was given", f"Names: {', '.join(names())}.")
     for what, asked, has in (("kind", kind, found.kind), ("components", components, found.components)):
         if asked is not None and asked != has:
@@ -130,7 +132,7 @@ def resolve(
         check_defined(found.name, written, low, high)
     _check_finite(found, np.concatenate([X, special]))
     if found.pooled is None:  # else it is symmetric by its syntax
-        _try_symmetry(found, X)
+        try_symmetry(found, X)
     if lipschitz is not None or (written is None and tolerance is not None):
         pairs = looked_at(found.evaluate, n, d, low, high, special)
         if written is None:
@@ -207,13 +209,21 @@ def _with_program(name: str, kind: Kind, program: Program, constant: float | Non
     return Target(name, kind, *shape, program.evaluate, program, constant, says)
 
 
+def _of_network(network: Any, n: int, d: int) -> Target:
+    """Its formula; and, where that is short, the program for this number of tokens."""
+    formula, name = read_network(network, n, d), name_of(network)
+    kind: Kind = "equivariant" if formula.per == "token" else "invariant"
+    found = _any_length(name, kind, formula, None, f"the network {name}, {len(formula.lines)} lines")
+    return found if formula.is_long else replace(found, program=formula.program())
+
+
 def _of_program(program: Program, low: Any, high: Any, kind: Kind | None) -> Target:
     """Without a kind, the most symmetric one that its values on samples allow."""
     says = f"a program of {len(program.lines)} lines"
     symmetric: Kind = "equivariant" if program.per == "token" else "invariant"
     found = _with_program("program", kind or symmetric, program, derived(program, low, high), says)
     X = np.random.default_rng(0).uniform(low, high, (TRIED, program.n, program.d))
-    return replace(found, kind="ordered") if kind is None and _asymmetry(found, X) else found
+    return replace(found, kind="ordered") if kind is None and asymmetry(found, X) else found
 
 
 def _of_callable(f: Callable[..., Any], n: int, d: int, low: Any, high: Any, kind: Kind | None) -> Target:
@@ -274,24 +284,3 @@ def _misfit(f: Callable[..., Any], X: Array, name: str, found: str) -> OptionErr
 
 def _one_by_one(name: str, found: str) -> OptionError:
     return OptionError("target", BATCHES, found, f"Pass lambda X: np.stack([{name}(x) for x in X]).")
-
-
-def _asymmetry(target: Target, X: Array) -> str:
-    """A witness that reordering tokens does not do to the values what the kind says; "" if none is found."""
-    before, order = target.evaluate(X), np.random.default_rng(1).permutation(target.n)
-    for swap in (order, np.roll(np.arange(target.n), 1)):
-        after = target.evaluate(X[:, swap])
-        wanted = before[:, swap] if target.per == "token" else before
-        error = np.abs(after - wanted) - ROUNDING * (1 + np.abs(wanted))
-        worst = int(np.argmax(np.nan_to_num(error).reshape(len(X), -1).max(axis=1)))
-        if not (error[worst] <= 0).all():
-            values = f"the values {wanted[worst].tolist()} would follow, they are {after[worst].tolist()}"
-            return f"with the tokens of {X[worst].tolist()} in the order {swap.tolist()} {values}"
-    return ""
-
-
-def _try_symmetry(target: Target, X: Array) -> None:
-    witness = "" if target.kind == "ordered" or target.n == 1 else _asymmetry(target, X)
-    if witness:
-        needs = f"{target.name!r} to be {target.kind}"
-        raise HypothesisError("target", needs, witness, 'Use kind="ordered".')
