@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import sys
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 
 import onelayer
 from onelayer.errors import DataError, FileError, MissingExtraError, OptionError
-from onelayer.problems.tables import Table, example, read_table, write_answers
+from onelayer.problems.tables import Table, example, format_of, read_table, write_answers
 
 memorize = partial(onelayer.memorize, certify=False)
 
@@ -293,3 +294,14 @@ def test_written_files_have_ordinary_permissions(tmp_path: Path) -> None:
     write_answers(tmp_path / "a.csv", table, table.Y)
     (tmp_path / "b.csv").touch()
     assert (tmp_path / "a.csv").stat().st_mode == (tmp_path / "b.csv").stat().st_mode
+
+
+@pytest.mark.parametrize("name", ["corpus.conll", "corpus.conll.txt", "corpus.CoNLL.TXT", "corpus.conll.txt.gz"])
+def test_a_corpus_is_read_under_the_names_that_corpora_have(tmp_path, name) -> None:
+    path, lines = tmp_path / name, b"EU I-ORG\nrejects O\n\nGerman I-MISC\ncalls O\n"
+    path.write_bytes(gzip.compress(lines) if name.endswith(".gz") else lines)
+    assert format_of(path) == ".conll"
+    table = read_table(path)
+    assert table.X.tolist() == [["EU", "rejects"], ["German", "calls"]]
+    assert format_of(tmp_path / "notes.txt") == ".txt"
+    assert format_of(tmp_path / "arrays.npz.txt") == ".txt"

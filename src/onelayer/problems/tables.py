@@ -132,10 +132,12 @@ def like_answers(text: str, Y: Any) -> Any:
 
 
 def format_of(path: Path) -> str:
-    """The ending that says how a file is written: .csv of data.csv, and of data.csv.gz."""
-    if path.suffix.lower() == ".gz" and (inner := Path(path.stem).suffix.lower()) in TEXTS:
-        return inner
-    return path.suffix.lower()
+    """The ending that says how a file is written: .csv of data.csv and of data.csv.gz, .conll of data.conll.txt."""
+    endings = [ending.lower() for ending in path.suffixes]
+    for outer in (".gz", ".txt"):
+        if len(endings) > 1 and endings[-1] == outer and endings[-2] in (*TEXTS, ".txt"):
+            endings.pop()
+    return endings[-1] if endings else ""
 
 
 def _ending(path: Path, endings: tuple[str, ...] = tuple(READERS)) -> str:
