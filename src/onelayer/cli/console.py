@@ -41,7 +41,8 @@ IN_ORDER = (".conll",)
 Data = Annotated[
     Path,
     typer.Argument(
-        help="Sequences and answers: .jsonl, .csv, .tsv or .conll (also .conll.txt, or .gz), .npz or .parquet.", show_default=False
+        help="Sequences and answers: .jsonl, .csv, .tsv or .conll (also .conll.txt and .gz), .npz or .parquet.",
+        show_default=False,
     ),
 ]
 Model = Annotated[Path, typer.Argument(help="A folder that `onelayer` wrote with --out.", show_default=False)]
