@@ -113,8 +113,8 @@ def check_shard(folder: str | os.PathLike[str], number: int, *, data: Given | No
             files, own = _files(folder, number, manifest)
         report = check(files, data=data, **{**options, "require": ["memorizes", *options.get("require", ())]})
         found = Shard(number, manifest.digest, report, entry.sequences, entry.answers)
-        if report.judge_with is None or not isinstance(report.judge_with, Judge):
-            return found
+        if not isinstance(report.judge_with, Judge):  # nobody looked at stored sequences: nothing to be sent
+            return replace(found, report=_without_router(report))
         with limited(options.get("budget"), options.get("memory")):
             return replace(found, report=_routed(report, own, number, entry, int(options.get("jobs", 1))))
     except Malformed as error:
@@ -160,6 +160,13 @@ def _routed(report: Report, weights: bytes, number: int, entry: Entry, jobs: int
         if verdict.outcome != "proved":
             return _not_sent(report, number, verdict)
     return report
+
+
+def _without_router(report: Report) -> Report:
+    """What could not be compared with the router is not verified, whatever else is."""
+    if report.result != "VERIFIED":
+        return report
+    return replace(report, result="UNKNOWN", gate="router", why="there are no sequences to ask the router about")
 
 
 def _not_sent(report: Report, number: int, verdict: Verdict) -> Report:

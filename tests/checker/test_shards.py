@@ -7,13 +7,14 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from onelayer import memorize
-from onelayer_checker import MANIFEST, check_shard, check_shards, conclude, folder_of
+from onelayer_checker import MANIFEST, check_shard, check_shards, conclude, folder_of, shards
 from onelayer_checker.front import EXITS
 from onelayer_checker.shards import MOST_SHARDS
 
@@ -233,3 +234,13 @@ def test_the_program_alone_judges_a_folder_of_shards(folder) -> None:
     assert (done.returncode, done.stdout.splitlines()[-1]) == (EXITS["VERIFIED"], "VERIFIED")
     assert done.stdout.count("the router sends them here") == 3
     assert subprocess.run([*command, "--data", "x.jsonl"], capture_output=True).returncode == 64
+
+
+def test_what_the_router_was_not_asked_about_is_not_verified(folder, monkeypatch) -> None:
+    """A shard without stored sequences could not be compared with the router: no verdict passes it by."""
+    honest = check_shard(folder, 0)
+    assert honest.report.result == "VERIFIED"
+    for result, wanted in (("VERIFIED", "UNKNOWN"), ("NOT VERIFIED", "NOT VERIFIED")):
+        bare = replace(honest.report, result=result, judge_with=None)
+        monkeypatch.setattr(shards, "check", lambda *_, bare=bare, **__: bare)
+        assert check_shard(folder, 0).report.result == wanted
