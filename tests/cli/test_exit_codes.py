@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import typer
 
@@ -162,6 +163,7 @@ def test_every_command_has_json_and_prints_one_object(tmp_path, model) -> None:
     examples, queries = tmp_path / "examples.csv", tmp_path / "queries.csv"
     examples.write_text("1,0,0.5\n0,1,-0.5\n")
     queries.write_text("1,1\n")
+    np.save(tmp_path / "tokens.npy", np.random.default_rng(0).standard_normal((12, 3, 2)))
     asked = {
         ("memorize",): (data, "--out", tmp_path / "m"),
         ("predict",): (model, data),
@@ -172,11 +174,13 @@ def test_every_command_has_json_and_prints_one_object(tmp_path, model) -> None:
         ("cast",): (model, data, "--dtype", "bfloat16"),
         ("memorize-text",): (text, "--out", tmp_path / "text", "--context", 8),
         ("recite",): (tmp_path / "text", "--prompt", "to be", "--length", 5),
-        ("approximate",): ("sort", "--n", 2, "--tolerance", 0.3),
+        ("approximate",): ("x - mean(y)", "--n", 2, "--tolerance", 0.3, "--out", tmp_path / "function"),
+        ("bound",): (tmp_path / "function", "x - mean(y)", "--n", 2, "--seconds", 1),
         ("targets",): (),
         ("learners",): (),
         ("learner",): ("gd", "--d", 2),
         ("learn",): ("gd", examples, "--query", queries),
+        ("identify",): (tmp_path / "tokens.npy",),
         ("plan",): (data,),
         ("theorem",): (data,),
         ("demo",): (),

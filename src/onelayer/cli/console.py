@@ -126,12 +126,12 @@ def in_options(message: str) -> str:
     """Arguments of the library as options of the command line."""
     message = re.sub(r"\btolerance=([\d.e+-]+\d)", r"--tolerance \1", message)
     message = re.sub(r'\b(mapping|readout|dtype|scope|tokenizer|construction)="(\w+)"', r"--\1 \2", message)
+    message = re.sub(r"\bdefault=(?=[ ,])", "--default", message)
     message = re.sub(r'\bon_conflict="(\w+)"', r"--on-conflict \1", message)
     return (
         message.replace("positions=True", "--positions")
         .replace("overwrite=True", "--overwrite")
         .replace("certify=True", "--certificate")
-        .replace("default=,", "--default,")
         .replace("`save` wrote", "`onelayer memorize` wrote")
         .replace("save without a certificate", "pass --no-certificate")
     )
