@@ -30,9 +30,12 @@ NUMBERS = {
     "within": {"bound", "x", "y", "eta", "a", "b", "late"},
     "minimises": {"examples", "half", "weight", "noise", "value", "gap"},
     "selects": {"delta", "reach"},
+    "rounds": {"bound", "x", "y", "examples"},
+    "identifies": {"mu"},
+    "ambiguous": {"eps", "delta"},
 }
 TARGETS = {"sup_error": ASSUMED, "lp_error": ASSUMED, "sup_error_everywhere": ASSUMED, "formula_error": FORMULA}
-TARGETS |= dict.fromkeys(("equals", "within", "minimises", "selects"), descent())
+TARGETS |= dict.fromkeys(("equals", "within", "minimises", "selects", "rounds"), descent())
 ABOUT_FUNCTIONS = set(TARGETS)
 
 

@@ -141,7 +141,7 @@ MUTANTS = {
     "units that overflow": [("search/cells.py", "self.largest, self.units, A)", "self.largest, 1, A)")],
     "a pole between the cells": [DEFINED],
     "a root of negative numbers between the cells": [DEFINED],
-    "a fraction of a unit that is on": [("search/operations.py", "(weight, bias, *few)", "(weight, bias)")],
+    "a fraction of a unit that is on": [("search/sums.py", "(weight, bias, *few)", "(weight, bias)")],
     "units of the second block": [
         ("search/builder.py", "(part.slot, weights[part.units])", "(part.slot, weights)"),
         NOT_COMPARED,

@@ -432,14 +432,15 @@ def test_the_language_reference_by_heart() -> None:
     assert right.certain > 300_000
     certain = np.ones(len(text), bool)
     windows = data_windows.read_windows(m.interface.encode(text), 128, 256)
-    certain[windows.ambiguous[windows.group]] = False
+    certain[windows.which >= windows.size] = False
     edges = np.flatnonzero(~certain)
     start = int(edges[np.argmax(np.diff(edges))]) + 200  # inside the longest stretch without a choice
     assert certain[start : start + 2128].all()
     assert m.generate(text[start : start + 128], 2000) == text[start + 128 : start + 2128]
     some = np.unique(np.linspace(0, len(text) - 1, 40).astype(int))
-    dense = evaluate(m.transformer, windows.rows(some))[:, -1]
-    assert dense.tobytes() == windows.distributions[windows.answers[windows.group[some]]].tobytes()
+    rows = np.lib.stride_tricks.sliding_window_view(windows.stream, 128)[some]
+    dense = evaluate(m.transformer, rows.astype(np.int64))[:, -1]
+    assert dense.tobytes() == windows.distributions[windows.which[some]].tobytes()
 
 
 def test_a_long_text_is_packed_and_a_short_one_is_not() -> None:

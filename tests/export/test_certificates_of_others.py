@@ -43,9 +43,9 @@ CHANGES: dict[str, tuple[Change, str]] = {
         ),
         "another algorithm",
     ),
-    "bound": (interface(error_bound=1e-9), "no claim says error_bound=1e-09"),
-    "box": (interface(low=-2.0), "no claim says error_bound"),
-    "answers": (interface(largest=2.0), "no claim says error_bound"),
+    "bound": (interface(error_bound=1e-9), "no claim says that a bound is 1e-09"),
+    "box": (interface(low=-2.0), "no claim says that a bound is"),
+    "answers": (interface(largest=2.0), "no claim says that a bound is"),
 }
 
 

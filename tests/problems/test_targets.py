@@ -244,7 +244,7 @@ REFUSED = {
     "a number that is none": ("polynomial:x", {}, "a whole number from 1 to 9999"),
     "a number too large": ("polynomial:9999", {}, "at most 10,000 lines"),
     "too few tokens": ("gap", {"n": 1}, "at least 2 tokens"),
-    "neither": (3.5, {}, "a name, a formula, a program or a Python function"),
+    "neither": (3.5, {}, "a name, a formula, a program, a network or a Python function"),
 }
 
 

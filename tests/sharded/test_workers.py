@@ -44,11 +44,11 @@ def test_every_piece_is_done_once_and_processes_are_kept_for_more() -> None:
     with workers_of(2) as workers:
         first, second = dict(workers.run(square, range(6))), dict(workers.run(square, range(6)))
         assert {at: value for at, (value, _) in first.items()} == {at: at * at for at in range(6)}
-        used = {process for _, process in first.values()}
-        assert used == set(workers.ids) == {process for _, process in second.values()}
-        assert os.getpid() not in used
-        assert len(used) == 2
-    assert not workers.ids or all(_gone(process) for process in used)
+        there, used = set(workers.ids), {process for found in (first, second) for _, process in found.values()}
+        assert used <= there  # on a busy machine one of them may have done all
+        assert os.getpid() not in there
+        assert len(there) == 2
+    assert all(_gone(process) for process in there)
 
 
 def _gone(process: int) -> bool:
