@@ -97,7 +97,7 @@ REFUSED = {
     "x[-1]": (3, 1, 3, "a component from 0 to 0"),
     "x[True]": (3, 2, 3, "a component from 0 to 1"),
     "2 * x4": (3, 1, 5, "x1 to x3"),
-    "x**x": (3, 1, 4, "a whole power"),
+    "x + (-2)**x": (3, 1, 5, "finite numbers"),
     "x**2000": (3, 1, 4, "a whole power"),
     "x + 1/0": (3, 1, 5, "finite numbers"),
     "x + 1e400": (3, 1, 5, "finite numbers"),
@@ -190,7 +190,12 @@ SHORT = {
     "(x + 0.1)**0.5": (1, "sqrt(x + 0.1)"),
     "(x + 0.1)**-1.5": (1, "1/((x + 0.1)*sqrt(x + 0.1))"),
     "(x + 0.1)**0.3": (1, "exp(0.3*log(x + 0.1))"),
+    "(x + 0.1)**(1/2)": (1, "sqrt(x + 0.1)"),
+    "(x + 0.1)**(-1/3)": (1, "exp(log(x + 0.1)/(-3))"),
+    "(x + 0.1)**mean(y)": (1, "exp(mean(y)*log(x + 0.1))"),
+    "2**x + 3**mean(y)": (1, "exp(x*log(2)) + exp(mean(y)*log(3))"),
     "e**2 * x": (1, "exp(2)*x"),
+    "e**-x": (1, "exp(-x)"),
 }
 
 
@@ -206,7 +211,7 @@ def test_shorthand_means_what_it_stands_for(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "column"), [("clip(x)", 1), ("1 + dot(x)", 5), ("x*softmax(x*y)", 3), ("x + var(x)", 5), ("x**z", 4)]
+    ("text", "column"), [("clip(x)", 1), ("1 + dot(x)", 5), ("x*softmax(x*y)", 3), ("x + var(x)", 9), ("x**z", 4)]
 )
 def test_refusals_of_shorthand_point_at_the_character(text: str, column: int) -> None:
     with pytest.raises(OptionError, match=f"at column {column} of"):
@@ -221,6 +226,9 @@ def test_refusals_of_shorthand_point_at_the_character(text: str, column: int) ->
         ("mean(y) + z*2", "z"),
         ("x - y", "y"),
         ("a*x", "a"),
+        ("2*std(x)", "x"),
+        ("softmax(x, y) + x", "x"),
+        ("(x +\n x +* 3)", "*"),
         ("x + " * 40 + "bad(x)", "bad(x)"),
     ],
 )

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from onelayer.errors import OptionError
 from onelayer.problems.targets.pooled import Pooled, PooledBuilder
 from onelayer.problems.targets.program import Builder, Node, Per, Program
-from onelayer.problems.targets.shorthand import written_out
+from onelayer.problems.targets.shorthand import AGGREGATES, has_own_y, written_out
 from onelayer.problems.targets.zoo import Kind
 
 #: What people write and no continuous function is near; and what is.
@@ -35,7 +35,6 @@ NAMED = {
     "softmax": "exp(x)/sum(exp(y))",
     "variance": "var(y)",
 }
-AGGREGATES = {"sum": "add", "mean": "add", "max": "max", "min": "min"}
 FUNCTIONS = dict.fromkeys(("abs", "sqrt", "exp", "log", "sin", "cos", "tanh", "relu"), 1) | {"hypot": 2}
 OPERATORS: dict[type[ast.operator], str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
 PLACE = re.compile(r"x([1-9][0-9]*)")
@@ -99,7 +98,7 @@ class _Reader:
             at = error.offset or len(self.text)  # Python says 0 where the text ends too early
             found = f"{self.text!r:.200} has a mistake ({error.msg}) at column {at}"
             raise OptionError(
-                "target", needs, found, "Correct it there." + point_at(self.text, 1, at, at)
+                "target", needs, found, "Correct it there." + point_at(self.text, error.lineno or 1, at, at)
             ) from None
         except (ValueError, RecursionError, MemoryError) as error:
             raise OptionError("target", needs, f"Python's parser gives up: {error}", "Shorten it.") from None
@@ -118,9 +117,8 @@ class _Reader:
         if key not in self.done:
             found = self.write(node, own, other)
             if not math.isfinite(self.builder.value(found) or 0.0):
-                raise self.refusal(
-                    node, "finite numbers", "Nothing is divided by 0, and no number is beyond 1e308."
-                )
+                remedy = "Nothing is divided by 0, no number below 0 has a root or log, none is beyond 1e308."
+                raise self.refusal(node, "finite numbers", remedy)
             self.done[key] = found
         return self.done[key]
 
@@ -158,7 +156,7 @@ class _Reader:
     def power(self, node: ast.expr, own: int | None, other: int | None) -> int:
         value = self.builder.value(self.read(node, own, other))
         if value is None or value != int(value) or abs(value) > MOST_POWER:
-            raise self.refusal(node, f"a whole power of at most {MOST_POWER}", "Use sqrt or exp for others.")
+            raise self.refusal(node, f"a whole power of at most {MOST_POWER}", "Use a smaller one.")
         return int(value)
 
     def leaf(self, node: ast.expr, own: int | None, other: int | None) -> Node:
@@ -216,7 +214,7 @@ class _Reader:
 
     def aggregate(self, node: ast.Call, name: str, arguments: list[ast.expr], own: int | None) -> Node:
         """Over all tokens y, its own among them; an aggregate inside has a y of its own."""
-        if len(arguments) != 1 or not _has_own_y(arguments[0]):
+        if len(arguments) != 1 or not has_own_y(arguments[0]):
             remedy = f"Write for example {name}(y)." + (" Add with +." if name in ("sum", "mean") else "")
             raise self.refusal(node, f"one argument with a y in it, for {name} to run over the tokens", remedy)
         return self.pool(name, arguments[0], own)
@@ -249,13 +247,3 @@ def point_at(text: str, line: int, first: int, last: int) -> str:
     start = max(0, min(first - 1, len(shown)) - SHOWN // 2)
     part, mark = shown[start : start + SHOWN], min(last, start + SHOWN) - first + 1
     return f"\n  {part}\n  {' ' * (first - 1 - start)}{'^' * max(mark, 1)}"
-
-
-def _has_own_y(node: ast.AST) -> bool:
-    """Whether y occurs, outside of aggregates further inside: those have a y of their own."""
-    if isinstance(node, ast.Name):
-        return node.id == "y"
-    match node:
-        case ast.Call(func=ast.Name(id=name), args=[_]) if name in AGGREGATES:
-            return False
-    return any(_has_own_y(child) for child in ast.iter_child_nodes(node))
