@@ -27,6 +27,8 @@ VALUES_PER_ROW = 6
 SAMPLE = 1 << 16
 #: Fewest keys of a lane: fewer do not peel at a load worth having.
 FEWEST_KEYS = 64
+#: A further word of a cell takes time to read and to prove: it has to save this share of the parameters.
+WORTH_A_WORD = 0.015
 #: What a cell costs beside its entries: two units of two numbers, and three to make one of them.
 PER_CELL = 7
 
@@ -78,7 +80,8 @@ def print_sizes(layout: Layout) -> tuple[int, ...]:
 
 
 def shapes(keys: int, classes: int, finest: float, print_bits: float = 0.0, parts: int = 1) -> list[Shape]:
-    """Ways to pack, the smallest first; none, if classes and fingerprints, or all ``parts``, are too long."""
+    """Ways to pack, the smallest first, and of nearly the same size that of fewer words; none, if classes and
+    fingerprints, or all ``parts``, are too long."""
     found = []
     ways = layouts(classes, print_bits, parts)
     if not ways:
@@ -87,7 +90,7 @@ def shapes(keys: int, classes: int, finest: float, print_bits: float = 0.0, part
         each = keys / layout.lanes
         if each >= FEWEST_KEYS or layout.lanes == 1:
             found.append(Shape.of(layout, each, LOAD + FOR_FEW / np.sqrt(each), finest))
-    return sorted(found, key=lambda shape: shape.parameters)
+    return sorted(found, key=lambda shape: shape.parameters * (1 + WORTH_A_WORD * shape.layout.words))
 
 
 def finest_rows(keys: Array, sampled: bool = False) -> float:

@@ -137,12 +137,16 @@ class _Process:
     def ask(self, task: Task, item: Any) -> Any:
         assert self.popen.stdin is not None
         assert self.popen.stdout is not None
-        pickle.dump((task, item), self.popen.stdin)
-        self.popen.stdin.flush()
         try:
+            pickle.dump((task, item), self.popen.stdin)
+            self.popen.stdin.flush()
             return pickle.load(self.popen.stdout)
         except pickle.UnpicklingError:  # it died while it wrote
             raise EOFError from None
+        except ValueError:
+            if not self.popen.stdout.closed:
+                raise
+            raise EOFError from None  # it was ended meanwhile, and its pipes closed
 
     def end(self) -> None:
         """At once: what it was at is not waited for."""
