@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from onelayer.cli.app import app
+from onelayer.cli.exit_codes import ExitCode
+from onelayer.errors import FileError
+from onelayer.sharded import build
 
 rng = np.random.default_rng(4)
 X, Y = rng.standard_normal((60, 4, 3), dtype=np.float32), rng.integers(0, 5, (60, 4))
@@ -43,7 +47,33 @@ def test_verify_predict_and_others_know_a_model_in_shards(folder) -> None:
     written = run("predict", folder / "model", folder / "X.npy", "--out", folder / "answers.npz")
     assert written.exit_code == 0
     assert np.array_equal(np.load(folder / "answers.npz")["Y"], Y)
-    assert "Name one of its shards" in " ".join(str(run("inspect", folder / "model").exception).split())
+
+
+@pytest.mark.parametrize("command", ["inspect", "explain", "report"])
+def test_what_is_about_one_folder_asks_for_a_shard(folder, command, monkeypatch) -> None:
+    monkeypatch.chdir(folder)
+    done = run(command, "model")
+    assert isinstance(done.exception, FileError)
+    assert "is a model in shards. Name one of its shards, such as model/shard-00000." in str(done.exception)
+    assert not Path("report.html").exists()
+
+
+def test_ctrl_c_says_what_is_kept_and_that_the_same_command_goes_on(folder, monkeypatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    asked = ("memorize", folder / "X.npy", "--out", folder / "stopped", "--workers", 1, "--shard-answers", 120)
+    with monkeypatch.context() as patched:
+        patched.setattr(build, "_finish", interrupt)
+        done = run(*asked)
+    said = " ".join(done.output.split())
+    assert done.exit_code == ExitCode.INTERRUPTED
+    assert "interrupted; there is no model yet" in said
+    assert "What is finished is kept in" in said
+    assert ".stopped.shards" in "".join(done.output.split())
+    assert "The same command goes on with it." in said
+    assert not (folder / "stopped").exists()
+    assert run(*asked).exit_code == 0
 
 
 def test_what_does_not_go_together_is_refused(folder) -> None:

@@ -164,7 +164,7 @@ def test_what_cannot_be_built_is_refused(tmp_path, monkeypatch, options, found) 
     monkeypatch.chdir(tmp_path)
     with pytest.raises(OptionError, match=found):
         memorize(X, Y, cluster=1, **options)
-    assert not Path("m").exists()
+    assert not list(tmp_path.iterdir())
 
 
 def test_numbers_that_are_not_finite_are_named(tmp_path) -> None:
@@ -172,6 +172,22 @@ def test_numbers_that_are_not_finite_are_named(tmp_path) -> None:
     bad[201, 1, 1] = np.nan
     with pytest.raises(DataError, match="a component of sequence 201"):
         memorize(bad, Y, cluster=1, folder=tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_mistake_does_not_cost_what_an_interrupted_build_finished(tmp_path) -> None:
+    def interrupt(line: str) -> None:
+        if line.startswith("making shards: 1"):
+            raise Stop
+
+    options = {"folder": tmp_path / "model", "shard_answers": 500}
+    with pytest.raises(Stop):
+        memorize(X, Y, cluster=1, on_step=interrupt, **options)
+    with pytest.raises(OptionError, match="at least one process"):
+        memorize(X, Y, cluster=0, **options)
+    made: list[str] = []
+    memorize(X, Y, cluster=1, on_step=made.append, **options)
+    assert "1 of 2 shards are there already" in made
 
 
 def test_the_manifest_is_what_the_specification_says(model) -> None:

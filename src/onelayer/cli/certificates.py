@@ -14,7 +14,7 @@ from onelayer.certificates.explain import explain as explain_folder
 from onelayer.certificates.folder import CERTIFICATE
 from onelayer.certificates.names import FILE as NAMES
 from onelayer.cli.console import AsJson, Model, about, print_json, progress, say
-from onelayer.cli.sharded import ClusterOption, Workers, cluster_of, verify_in_shards
+from onelayer.cli.sharded import ClusterOption, Workers, cluster_of, refuse_shards, verify_in_shards
 from onelayer.errors import DataError, FileError, MissingExtraError, OptionError
 from onelayer.export.bundle import DESCRIPTION
 from onelayer.measure.exports import onnx_mismatch, replay, torch_mismatch
@@ -141,6 +141,7 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Have a bundle's certificate decided, and write one page that a person can read."""
+    refuse_shards(model)
     if not out_file.absolute().parent.is_dir():
         raise FileError("file", "a folder that exists", f"there is no {out_file.parent}", "Create it.")
     with progress() as step:
@@ -155,5 +156,6 @@ def report(
 
 def explain(model: Model, as_json: AsJson = False) -> None:
     """Say a bundle's certificate in words: what is claimed, what is assumed, what is not claimed."""
+    refuse_shards(model)
     words = explain_folder(model)
     print_json({"model": str(model), "words": words}) if as_json else say(words)

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
@@ -158,13 +158,16 @@ def written_out() -> Iterator[None]:
 
 
 @contextmanager
-def progress() -> Iterator[Any]:
-    """A line on standard error that says what is going on; it leaves nothing behind."""
+def progress(interrupted: Callable[[], str] = lambda: "nothing was written") -> Iterator[Any]:
+    """A line on standard error that says what is going on; it is gone at the end.
+
+    ``interrupted`` says what is there after Ctrl-C.
+    """
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=24), TimeElapsedColumn())
     try:
         with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
             task = bar.add_task("starting", total=None)
             yield lambda text: bar.update(task, description=text)
     except KeyboardInterrupt:
-        err.print("interrupted; nothing was written")
+        err.print(f"interrupted; {interrupted()}", markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(ExitCode.INTERRUPTED) from None

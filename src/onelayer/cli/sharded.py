@@ -15,11 +15,11 @@ from onelayer.compile.memorize import memorize
 from onelayer.errors import DataError, FileError, OptionError
 from onelayer.problems.conflicts import OnConflict
 from onelayer.problems.tables import Table, read_table, replace_answers, write_answers
-from onelayer.sharded.build import Sharding
-from onelayer.sharded.model import load_shards
+from onelayer.sharded.build import Sharding, building_of
+from onelayer.sharded.model import is_sharded, load_shards
 from onelayer.sharded.verify import verify_shards
 from onelayer.sharded.workers import Cluster
-from onelayer_checker import Report, Shard
+from onelayer_checker import Report, Shard, folder_of
 
 Workers = Annotated[int | None, typer.Option(help="In shards: processes of this machine.", show_default=False)]
 ClusterOption = Annotated[
@@ -46,7 +46,7 @@ def memorize_in_shards(
     out_dir, cluster = sharding["folder"], sharding["cluster"]
     assert cluster is not None
     first = next(iter(sorted(answers.parent.glob(answers.name))), None)
-    with progress() as step, about(data):
+    with progress(lambda: _left(building_of(Path(out_dir)))) as step, about(data):
         known = np.zeros(1) if first is None else np.load(first, mmap_mode="r", allow_pickle=False)[:1]
         options = options_for(data, Table(data.name, known, known), *chosen)
         model = memorize(
@@ -75,6 +75,20 @@ def memorize_in_shards(
     proved = "Proved, shard by shard" if prove else "Claimed, and not proved"
     how = f"--cluster {cluster}" if isinstance(cluster, str) else f"--workers {cluster}"
     say(f"{proved}. Written to {out_dir}. Check it: onelayer verify {out_dir} {how}")
+
+
+def _left(building: Path) -> str:
+    """What Ctrl-C leaves of a build."""
+    if not building.exists():
+        return "nothing was written"
+    return f"there is no model yet. What is finished is kept in {building}. The same command goes on with it."
+
+
+def refuse_shards(model: Path) -> None:
+    """Commands about one certificate: a model in shards has one for each."""
+    if is_sharded(model):
+        remedy = f"Name one of its shards, such as {model / folder_of(0)}."
+        raise FileError("file", "a folder with one certificate", f"{model} is a model in shards", remedy)
 
 
 def verify_in_shards(

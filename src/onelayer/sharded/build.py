@@ -21,7 +21,7 @@ from typing import Any, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.errors import DataError, FileError, OptionError, files_in_words
+from onelayer.errors import DataError, FileError, HypothesisError, OptionError, files_in_words
 from onelayer.problems.answers import AnswerForm
 from onelayer.problems.conflicts import OnConflict
 from onelayer.search.options import check_options
@@ -89,8 +89,8 @@ def build_shards(X: Any, Y: Any, wish: Wish, sharding: Sharding, on_step: Step |
     if type(size) is not int or size < 1:
         needs, found = "at least one answer to a shard", f"shard_answers={size!r}"
         raise OptionError("memorize", needs, found, "Give a whole number, such as 2000000.")
-    building = target.absolute().with_name(f".{target.name}.shards")
-    with files_in_words(building), _alone(building), workers_of(cluster) as workers:
+    building = building_of(target)
+    with _refused(building), files_in_words(building), _alone(building), workers_of(cluster) as workers:
         source = read_source(X, Y, building / "given")
         _same_job(building, wish.digest(source, size))
         job = _job(building, source, wish, size, workers, say)
@@ -100,6 +100,23 @@ def build_shards(X: Any, Y: Any, wish: Wish, sharding: Sharding, on_step: Step |
         made = _made(building, job, workers, say)
         _finish(building, target, job, made)
     return load_shards(target)
+
+
+def building_of(target: Path) -> Path:
+    """The hidden folder in which a model is put together."""
+    return target.absolute().with_name(f".{target.name}.shards")
+
+
+@contextmanager
+def _refused(building: Path) -> Iterator[None]:
+    """A build that is refused would be refused again, so it leaves nothing; what an earlier one finished stays."""
+    is_new = not building.exists()
+    try:
+        yield
+    except (DataError, HypothesisError, OptionError):
+        if is_new:
+            shutil.rmtree(building, ignore_errors=True)
+        raise
 
 
 def _target(sharding: Sharding) -> Path:
