@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # for type checkers and editors, which do not run `__getattr__`
     from onelayer.certificates.certificate import Certificate  # noqa: F401
     from onelayer.compile.approximate import approximate  # noqa: F401
+    from onelayer.compile.attend import attend  # noqa: F401
     from onelayer.compile.attention import equivalent, fit_attention, identify  # noqa: F401
     from onelayer.compile.bound import ErrorBound, bound_error  # noqa: F401
     from onelayer.compile.learner import learner  # noqa: F401
@@ -37,6 +38,7 @@ __version__ = "0.1.0"
 _NAMES = {
     "onelayer.certificates.certificate": ("Certificate",),
     "onelayer.compile.approximate": ("approximate",),
+    "onelayer.compile.attend": ("attend",),
     "onelayer.compile.attention": ("equivalent", "fit_attention", "identify"),
     "onelayer.compile.bound": ("ErrorBound", "bound_error"),
     "onelayer.compile.learner": ("learner",),

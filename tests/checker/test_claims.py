@@ -30,12 +30,13 @@ NUMBERS = {
     "within": {"bound", "x", "y", "eta", "a", "b", "late"},
     "minimises": {"examples", "half", "weight", "noise", "value", "gap"},
     "selects": {"delta", "reach"},
+    "attends": {"bound", "low", "high", "y"},
     "rounds": {"bound", "x", "y", "examples"},
     "identifies": {"mu"},
     "ambiguous": {"eps", "delta"},
 }
 TARGETS = {"sup_error": ASSUMED, "lp_error": ASSUMED, "sup_error_everywhere": ASSUMED, "formula_error": FORMULA}
-TARGETS |= dict.fromkeys(("equals", "within", "minimises", "selects", "rounds"), descent())
+TARGETS |= dict.fromkeys(("equals", "within", "minimises", "selects", "rounds", "attends"), descent())
 ABOUT_FUNCTIONS = set(TARGETS)
 
 

@@ -54,16 +54,32 @@ def with_rounding(
     transformer: Transformer, algorithm: Algorithm, proof: Certificate, box: dict[str, float]
 ) -> tuple[Certificate, float]:
     """The certificate with the claim `rounds` for a box, and its bound; if there is none, as it was."""
+    claim = {"type": "rounds", "arith": str(transformer.dtype)}
+    whole, bound = _with_bound(transformer, algorithm, proof, claim, box)
+    return (proof if whole is None else whole), bound
+
+
+def prove_near(
+    transformer: Transformer, algorithm: Algorithm, box: dict[str, float]
+) -> tuple[Certificate | None, float]:
+    """The claim `attends` for a box, and its bound; None and infinite if there is none."""
+    unproved = Certificate((), {}, (), name_tensors(transformer, "token"), structure.graph(transformer))
+    return _with_bound(transformer, algorithm, unproved, {"type": "attends", "arith": "real"}, box)
+
+
+def _with_bound(
+    transformer: Transformer, algorithm: Algorithm, proof: Certificate, claim: dict[str, Any], box: dict[str, float]
+) -> tuple[Certificate | None, float]:
+    """The certificate with one claim more, and the bound of that; None and infinite if it is not proved."""
     weights = save_tensors({name: np.ascontiguousarray(a) for name, a in transformer.tensors()})
     bound, claimed = float(np.finfo(np.float64).max), float("inf")
     for _ in range(2):  # once to hear what can be proved, once to prove that
-        claim: dict[str, Any] = {"type": "rounds", "arith": str(transformer.dtype), "scope": "token"}
-        claim["target"] = algorithm.to_json()
-        claim |= {name: float(value).hex() for name, value in (box | {"bound": bound}).items()}
-        whole = replace(proof, claims=(*proof.claims, claim))
+        entry = claim | {"scope": "token", "target": algorithm.to_json()}
+        entry |= {name: float(value).hex() for name, value in (box | {"bound": bound}).items()}
+        whole = replace(proof, claims=(*proof.claims, entry))
         report = check({MODEL: weights, **whole.files(weights)}, memory=float("inf"))
         if report.result != "VERIFIED":
-            return proof, float("inf")
+            return None, float("inf")
         bound, claimed = report.claims[-1].verdict.value, bound
     said = tuple(f"{judged.claim}: {judged.verdict.outcome}, {judged.verdict.why}" for judged in report.claims)
     return replace(whole, verdicts=said), claimed

@@ -30,6 +30,22 @@ ASSUMED = (
 SHORT = 160
 
 
+def _of_learner(claim: Claim) -> str:
+    """How near the answers of a learner are to those of its algorithm."""
+    where, n = ARITHMETIC[claim.arith], claim.numbers
+    if claim.type == "attends":
+        return (
+            f"{where}, the answer at every query is within {at_most(n['bound'])} of that of the algorithm, a "
+            "kernel smoother, for any number of examples, all of them and the queries in "
+            f"[{n['low']:.17g}, {n['high']:.17g}], and answers up to {n['y']:.17g} in magnitude"
+        )
+    return (
+        f"{where}, the answer at every query is within {at_most(n['bound'])} of that of the algorithm in real "
+        f"arithmetic, for up to {n['examples']:g} examples, components up to {n['x']:.17g} and answers up to "
+        f"{n['y']:.17g} in magnitude, all of them numbers of that arithmetic"
+    )
+
+
 def sentence(claim: Claim) -> str:
     where, n = ARITHMETIC[claim.arith], claim.numbers
     if claim.type == "within":
@@ -65,12 +81,8 @@ def sentence(claim: Claim) -> str:
             f"{where}, the second layer that is stored differs from this one by at most {at_most(n['eps'])} on all "
             f"stored sequences, and by at least {n['delta']:.6g} at the stored input"
         )
-    if claim.type == "rounds":
-        return (
-            f"{where}, the answer at every query is within {at_most(n['bound'])} of that of the algorithm in real "
-            f"arithmetic, for up to {n['examples']:g} examples, components up to {n['x']:.17g} and answers up to "
-            f"{n['y']:.17g} in magnitude, all of them numbers of that arithmetic"
-        )
+    if claim.type in ("attends", "rounds"):
+        return _of_learner(claim)
     if claim.type == "equals":
         return (
             f"{where}, the answer at every query is that of the algorithm, for all examples and any number of them"
@@ -221,7 +233,7 @@ def not_claimed(claims: Sequence[Claim]) -> list[str]:
             "that the layer fits any answers",
             "anything about inputs whose channels beyond the tokens are not 0",
         ]
-    if kinds & {"equals", "within"}:
+    if kinds & {"equals", "within", "attends"}:
         return [
             "anything about rounding: the claims are about real numbers",
             "that the algorithm is the one a person had in mind: it is the one that is written here",

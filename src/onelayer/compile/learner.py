@@ -55,7 +55,7 @@ def learner(
     is the algorithm, on every input; a learner that is too large for that has no certificate: its ledger says so.
     """
     entry = _entry(name, options)
-    setting = _read_setting(d, outputs, low, high, steps, tolerance, dtype, largest)
+    setting = read_setting(d, outputs, low, high, steps, tolerance, dtype, largest)
     built = entry.build(setting, **options)
     near = bound(setting, built.limit, built.algorithm.steps, setting.largest) if built.limit else float("inf")
     claims = [_within(built.limit, built.algorithm, setting, near)] if built.limit and np.isfinite(near) else []
@@ -63,11 +63,11 @@ def learner(
     claims += [_selects(built.selects, built.algorithm)] if built.selects else []
     proof = prove(built.transformer, built.algorithm, claims) if certify else None
     known = proof is not None and any(claim["type"] == "within" for claim in proof.claims)
-    interface = _interface(name, built, setting, near if known else float("inf"))
+    interface = as_interface(name, built, setting, near if known else float("inf"))
     if examples is not None and proof is not None:
         proof, rounded = with_rounding(built.transformer, built.algorithm, proof, _box(setting, examples))
         interface = replace(interface, rounding_bound=rounded, most_examples=int(examples))
-    return Model(built.transformer, interface, _ledger(built, proof), proof)
+    return Model(built.transformer, interface, as_ledger(built, proof), proof)
 
 
 def _box(setting: Setting, examples: Any) -> dict[str, float]:
@@ -105,7 +105,7 @@ def _within(limit: Limit, algorithm: Algorithm, setting: Setting, near: float) -
     return {"type": "within", "arith": "real", "scope": "token", "target": algorithm.to_json(), **written}
 
 
-def _interface(name: str, built: Built, setting: Setting, near: float) -> Examples:
+def as_interface(name: str, built: Built, setting: Setting, near: float) -> Examples:
     q = built.algorithm.outputs
     return Examples(
         form=AnswerForm("token", None, None if q == 1 else q, False),
@@ -123,7 +123,7 @@ def _interface(name: str, built: Built, setting: Setting, near: float) -> Exampl
     )
 
 
-def _ledger(built: Built, proof: Any) -> Ledger:
+def as_ledger(built: Built, proof: Any) -> Ledger:
     why = "the checker proved it; `verify` asks it again" if proof is not None else "not asked for, or too large"
     return Ledger((*built.constants, Constant("certified", proof is not None, why)))
 
@@ -140,7 +140,7 @@ def _entry(name: str, options: dict[str, Any]) -> Entry:
     return LEARNERS[name]
 
 
-def _read_setting(
+def read_setting(
     d: Any, outputs: Any, low: Any, high: Any, steps: Any, tolerance: Any, dtype: Any, largest: Any
 ) -> Setting:
     whole = {"d": (d, 4096), "outputs": (outputs, 4096), "steps": (1 if steps is None else steps, MOST_STEPS)}

@@ -185,15 +185,17 @@ class Examples(Answers):
 
     def unclaimed(self, _claims: Iterable[Mapping[str, Any]]) -> str:
         """The algorithm must be that of every claim, and the bound one that is claimed for the whole box."""
-        listed, reach = list(_claims), max(abs(self.low), abs(self.high))
+        listed = list(_claims)
         if any(claim.get("target") != self.algorithm.to_json() for claim in listed):
             return "a claim is about another algorithm"
-        for kind, bound in (("within", self.error_bound), ("rounds", self.rounding_bound)):
-            own = [claim for claim in listed if claim["type"] == kind]
-            bounds = [{k: float.fromhex(claim[k]) for k in ("bound", "x", "y")} for claim in own]
-            fit = any(n["bound"] <= bound and n["x"] >= reach and n["y"] >= self.largest for n in bounds)
+        for kinds, bound in ((("within", "attends"), self.error_bound), (("rounds",), self.rounding_bound)):
+            own = [_read_box(claim) for claim in listed if claim["type"] in kinds]
+            fit = any(
+                n["bound"] <= bound and n["low"] <= self.low and self.high <= n["high"] and n["y"] >= self.largest
+                for n in own
+            )
             if not fit and bound < np.inf:
-                return f"no claim says that a bound is {bound:.4g} ({kind})"
+                return f"no claim says that a bound is {bound:.4g} ({' or '.join(kinds)})"
         return ""
 
     def describe(self) -> str:
@@ -211,6 +213,12 @@ class Examples(Answers):
         plain: dict[str, Any] = {name: entry[name] for name in PLAIN}
         common = cls.common(entry, form, vocabulary)
         return cls(**common, **numbers, **plain, algorithm=Algorithm.from_json(entry["algorithm"]))
+
+
+def _read_box(claim: Mapping[str, Any]) -> dict[str, float]:
+    """The bound of a claim, and the box that it is about; that of x is [-x, x]."""
+    found = {k: float.fromhex(claim[k]) for k in ("bound", "y", "x", "low", "high") if k in claim}
+    return {"low": -found["x"], "high": found["x"]} | found if "x" in found else found
 
 
 def _parts(task: Task) -> tuple[Array, Array]:

@@ -109,6 +109,16 @@ LEARNERS = (
         "Query (x/h^2, 1), key (x, -|x|^2/(2 h^2)): logits are -|x - x_i|^2/(2 h^2) up to what all keys share.",
     ),
     Statement(
+        "kernel_head",
+        "A kernel smoother is a softmax head of rank r, up to a proved bound for every length",
+        "",
+        "ours",
+        "Queries and keys are the first singular functions of the kernel's logarithm, linear between knots; logits "
+        "that are off by eps move averages of |y| <= Y by at most 2 Y tanh(eps/2).",
+        (),
+        "the published bound is one of the mean error, from the tail of the singular values",
+    ),
+    Statement(
         "selection",
         "The better of two learners, by validation inside the prompt",
         "bai2023",

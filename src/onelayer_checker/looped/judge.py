@@ -122,12 +122,9 @@ def _fails(network: Network, a: Algorithm) -> tuple[str, dict[tuple[str, int], i
         return why, NONE, 0
     ring = Ring()
     v = Values(**{group: list(ring.variables(group, count)) for group, count in Values.sizes(a).items()})
-    for name, token, flag in starts(network, a, v):
-        if any(isinstance(u, Poly) and not u.is_polynomial for u in token):
-            return f"start: the {name} is no polynomial of x and y", NONE, 0
-        fixed = not isinstance(flag, Poly) or set(flag.terms) <= {()}
-        if network.loop.context is not None and (not fixed or is_zero(flag) == (name == "example")):
-            return f"start: the flag of the {name} must be a number, 0 on queries only", NONE, 0
+    why = unmarked(network, a, v)
+    if why:
+        return why, NONE, 0
     for name, flag, judges in panels.flags(network, a, v):
         fixed = not isinstance(flag, Poly) or set(flag.terms) <= {()}
         if not fixed or is_zero(flag) == judges:
@@ -141,6 +138,17 @@ def _fails(network: Network, a: Algorithm) -> tuple[str, dict[tuple[str, int], i
                 point = nonzero_point(difference) if plain else NONE
                 return f"{rule}: component {at} differs", point, count
     return "", NONE, count
+
+
+def unmarked(network: Network, a: Algorithm, v: Values) -> str:
+    """Why the tokens of the start do not say which of them are keys; empty if they do."""
+    for name, token, flag in starts(network, a, v):
+        if any(isinstance(u, Poly) and not u.is_polynomial for u in token):
+            return f"start: the {name} is no polynomial of x and y"
+        fixed = not isinstance(flag, Poly) or set(flag.terms) <= {()}
+        if network.loop.context is not None and (not fixed or is_zero(flag) == (name == "example")):
+            return f"start: the flag of the {name} must be a number, 0 on queries only"
+    return ""
 
 
 def selects(found: object, claim: Claim) -> Verdict:

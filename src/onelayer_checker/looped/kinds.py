@@ -3,4 +3,5 @@
 import onelayer_checker.looped.identified
 import onelayer_checker.looped.limits
 import onelayer_checker.looped.risks
-import onelayer_checker.looped.rounding  # noqa: F401
+import onelayer_checker.looped.rounding
+import onelayer_checker.looped.smoothers  # noqa: F401
