@@ -7,13 +7,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from onelayer.errors import DataError, OptionError
-from onelayer.sharded.workers import Lost, workers_of
+from onelayer.sharded.workers import Lost, _Process, _Slot, workers_of
 
 
 def square(x: int) -> tuple[int, int]:
@@ -101,3 +102,16 @@ def test_a_program_without_a_guard_may_ask_for_workers(tmp_path) -> None:
     )
     done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True)
     assert done.stdout == "[(0, 3), (1, 4)]\n"
+
+
+def test_a_process_that_is_closed_while_it_is_asked_ends_without_an_error() -> None:
+    slot = _Slot()
+    slot.process = _Process()
+    asked = slot.process.ask
+
+    def closed_first(task: Callable[[int], int], item: int) -> int:
+        slot.close()
+        return asked(task, item)
+
+    slot.process.ask = closed_first
+    assert isinstance(slot.ask(abs, -1, 0), Lost)
