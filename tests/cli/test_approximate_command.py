@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -203,4 +204,23 @@ def test_the_program_of_a_formula_is_drawn_with_its_error(tmp_path, text, d) -> 
     assert {node.column for node in shown} >= {0, 2}
     assert sum(node.error for node in shown) == pytest.approx(0.1, rel=0.3)
     written = [part.get_text() for axis in figure.axes for part in axis.texts]
-    assert any(part.startswith("mean(") or part.startswith("largest(") for part in written)
+    assert any(part.startswith("mean(") or part.startswith("max(") for part in written)
+
+
+def test_names_and_arrows_of_a_program_are_right() -> None:
+    """A softmax average reads its logits too; names have the parentheses that they need; marks do not overlap."""
+    model = approximate("softmax(dot(x, y), y)", n=3, d=2, tolerance=0.1)
+    pools = [node for node in nodes(compiled(model)[0], model.transformer.dtype) if node.column == 2]
+    assert [len(node.reads) for node in pools] == [2, 2]
+    assert pools[0].name.startswith("average(x[0]*y[0] + x[1]*y[1],")
+    model = approximate("hypot(mean(cos(3*y)), mean(sin(3*y)))", n=3, tolerance=0.1)
+    figure = model.plot()
+    named = {node.name: node for node in nodes(compiled(model)[0], model.transformer.dtype)}
+    assert named["cos(3*x)"].units == named["sin(3*x)"].units
+    assert named["cos(3*x)"].shared == named["sin(3*x)"].shared == ", shared with 1"
+    assert {"mean(cos(3*y))", "mean(sin(3*y))", "mean(cos(3*y))**2", "mean(sin(3*y))**2"} <= named.keys()
+    figure.canvas.draw()
+    for axis in figure.axes[1:]:
+        boxes = [label.get_window_extent() for label in axis.get_xticklabels(which="both") if label.get_text()]
+        boxes.sort(key=lambda box: box.x0)
+        assert all(left.x1 < right.x0 for left, right in pairwise(boxes))

@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from onelayer import DataError, HypothesisError, approximate, load
+from onelayer.functions.formula import smallest
 from onelayer.model import Model
+from onelayer.network.forward import forward
+from onelayer.problems.targets import resolve
 
 FORMULAS = [
     "x - mean(y)",
@@ -153,6 +156,17 @@ def test_costly_formulas_share_units_and_pass_sums_on(text: str, most: int) -> N
     model = compiled(text, n=8, tolerance=0.01, dtype="float64")
     assert model.n_parameters <= most
     assert model.error_bound <= 0.01
+
+
+def test_looser_shares_are_tried_before_a_tolerance_is_refused() -> None:
+    """With even shares one line would take 7,578 units, more than a block may have."""
+    target = resolve("hypot(mean(cos(3*y)), mean(sin(3*y)))", n=8, d=1)
+    assert target.pooled is not None
+    _, made = smallest(target.pooled, [(0.0, 1.0)], 8, 0.001, np.dtype("float64"))
+    X = np.random.default_rng(6).uniform(0, 1, (500, 8, 1))
+    assert np.abs(forward(made.transformer, X) - target.evaluate(X)[:, None]).max() <= 0.001
+    with pytest.raises(HypothesisError, match=r"at most 4,000 units; one line would take"):
+        smallest(target.pooled, [(0.0, 1.0)], 8, 0.0001, np.dtype("float64"))
 
 
 def test_powers_count_from_the_middle_of_the_box_where_that_is_smaller() -> None:

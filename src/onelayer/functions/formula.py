@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.functions.layout import Phase
+from onelayer.functions.layout import TRIAL_PIECES, Phase
 from onelayer.functions.lines import Lines
 from onelayer.functions.pieces import together
 from onelayer.functions.rewriting import PairsError, Pool, Rewriter
@@ -198,7 +198,7 @@ class Compiler:
         self.share_out(self.tolerance)
         for _ in range(STEEP):
             for phase in (self.token, self.answer):
-                phase.slopes = {j: block.steepest for j, block in phase.blocks(dtype).items()}
+                phase.slopes = {j: block.steepest for j, block in phase.blocks(dtype, TRIAL_PIECES).items()}
             sharp = self.share_out(self.tolerance)
         return sharp
 

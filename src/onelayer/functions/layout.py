@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 
 from onelayer.functions.carrying import carry_sums
 from onelayer.functions.lines import AFFINE, Lines
-from onelayer.functions.pieces import Block, Shape, fit, shape
+from onelayer.functions.pieces import MOST_PIECES, Block, Shape, fit, shape
 
 Array = NDArray[Any]
 #: A line as a sum of numbers times lines that are inputs or functions of a number; and a constant, which is added.
 Sum = tuple[dict[int, Fraction], Fraction]
 SMALL = 1e-12
+#: Units of a block while tolerances are still being shared out: other shares may take fewer.
+TRIAL_PIECES = 8 * MOST_PIECES
 
 
 @dataclass
@@ -166,11 +168,11 @@ class Phase:
 
     # Blocks -----------------------------------------------------------------------------------------------------
 
-    def blocks(self, dtype: np.dtype[Any]) -> dict[int, Block]:
+    def blocks(self, dtype: np.dtype[Any], most: int = MOST_PIECES) -> dict[int, Block]:
         found: dict[int, Block] = {}
         for functions in self.by_source.values():
             looks, eps = [self.shapes[j] for j in functions], [self.tolerance[j] for j in functions]
-            found |= zip(functions, fit(looks, eps, dtype), strict=True)
+            found |= zip(functions, fit(looks, eps, dtype, most), strict=True)
         return found
 
     def price(self, source: int) -> int:
@@ -188,7 +190,7 @@ class Phase:
 
     def cost(self, dtype: np.dtype[Any]) -> int:
         """About the numbers that all blocks take."""
-        blocks = self.blocks(dtype)
+        blocks = self.blocks(dtype, TRIAL_PIECES)
         return sum(len(blocks[of[0]].corners) * self.price(b) for b, of in self.by_source.items())
 
 

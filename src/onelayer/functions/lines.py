@@ -11,9 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onelayer.errors import HypothesisError
+from onelayer.problems.targets.formula import formula
 
 Array = NDArray[Any]
 Line = tuple[Any, ...]
+#: Characters of a line that is written for people before it is cut off.
+LONGEST = 4_000
 LEAVES = ("x", "y", "const")
 POOLED = ("mean", "average", "largest")
 VALUES: dict[str, Callable[..., Any]] = {
@@ -157,24 +160,12 @@ class Lines:
             return at(k)
 
     def text(self, k: int, most: int = 80) -> str:
-        """A line as a formula for people, with at most so many letters."""
-        found = self._text(k, most)
+        """A line as a formula for people, with at most so many letters; its constants are rounded."""
+        rounded = [
+            ("const", float(f"{float(of[0]):.3g}")) if op == "const" else (op, *of) for op, *of in self.lines
+        ]
+        found = formula(rounded, len(self.box), k, LONGEST) or f"{self.lines[k][0]}({'.' * most}"
         return found if len(found) <= most else found[: most - 3] + "..."
-
-    def _text(self, k: int, most: int) -> str:
-        op, *of = self.lines[k]
-        if op in ("x", "y"):
-            return op if len(self.box) == 1 else f"{op}[{of[0]}]"
-        if op == "const":
-            return f"{float(of[0]):.4g}"
-        if most <= 0:
-            return "..."
-        parts = [self._text(i, most - 4) for i in of]
-        if op in SIGNS:
-            if op == "mul" and of[0] == of[1]:
-                return f"({parts[0]})**2"
-            return f"({parts[0]} {SIGNS[op]} {parts[1]})"
-        return f"-{parts[0]}" if op == "neg" else f"{op}({', '.join(parts)})"
 
     def to_json(self) -> list[list[Any]]:
         return [_write_line(line) for line in self.lines]

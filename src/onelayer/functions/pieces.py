@@ -126,13 +126,13 @@ def knots(looks: Sequence[Shape], eps: Sequence[float]) -> tuple[Array, list[Arr
     return t, [look.f(t) - np.concatenate(shifts) for look, shifts in zip(looks, moved, strict=True)]
 
 
-def fit(looks: Sequence[Shape], eps: Sequence[float], dtype: np.dtype[Any]) -> list[Block]:
+def fit(looks: Sequence[Shape], eps: Sequence[float], dtype: np.dtype[Any], most: int = MOST_PIECES) -> list[Block]:
     """About the fewest units, the same for all functions of a number, with which the error of each, with weights of
     the dtype, is at most its eps wherever it was tried."""
     aims = list(eps)
     for _ in range(TRIES):
         t, values = knots(looks, aims)
-        if len(t) > MOST_PIECES:
+        if len(t) > most:
             raise too_many(len(t))
         blocks = _units(t, values, dtype)
         s = (t[:-1, None] + np.diff(t)[:, None] * np.linspace(0, 1, TRIED)).ravel()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
     from onelayer.model import Model
 
 BLUE, RED, GREY = "#4477aa", "#cc3311", "#777777"
-#: Nodes of a column that are shown, and characters of a name.
-MOST_NODES, MOST_LETTERS = 9, 21
+#: Nodes of a column that are shown, characters of a name, and of a line of it.
+MOST_NODES, MOST_LETTERS, WIDE = 9, 40, 21
 #: Points of a slice, slices, and tolerances that are tried, times that of the model.
 POINTS, SLICES, FACTORS = 1500, 3, (8.0, 4.0, 2.0, 1.0, 0.5, 0.25, 0.125)
 
@@ -63,9 +64,9 @@ def nodes(made: Compiler, dtype: np.dtype[Any]) -> list[Node]:
         for j in phase.functions:
             column = first if phase is made.token else first + phase.level(phase.source(j))
             found.append(block(phase, j, column, len(blocks[j].corners)))
-    curved = {k: tuple(made.token.sum(k)[0]) for k in made.curved}
     for pool in made.pools:
-        reads = curved.get(pool.value) or tuple(made.token.sum(pool.value)[0])
+        read = [pool.value, *(k for pair in pool.logits for k in pair)]
+        reads = tuple(dict.fromkeys(j for k in read for j in made.token.parts(k)))
         name = L.text(pool.line, MOST_LETTERS)
         found.append(Node(pool.line, 2, name, 0, errors.get(pool.line, 0.0), reads))
     for i, k in enumerate(made.plan.planned):
@@ -105,7 +106,7 @@ def program(axis: Any, model: Model) -> None:
             down = (min(i, len(shown)) + 0.5) / max(len(shown) + (len(shown) < len(mine)), 1)
             place[node.line] = x, -down - 0.06 * (x % 2)  # neighbours at the same height would touch
         for node in shown:
-            parts = [node.name] + ([f"{node.units} units{node.shared}"] if node.units else [])
+            parts = wrap(node.name, WIDE) + ([f"{node.units} units{node.shared}"] if node.units else [])
             parts += [f"{node.error:.2g} of the error"] if node.error else []
             style = {"boxstyle": "round", "facecolor": colours(0.55 * scale(node.error)), "edgecolor": GREY}
             axis.text(*place[node.line], "\n".join(parts), ha="center", va="center", fontsize=7, bbox=style)
@@ -158,6 +159,10 @@ def sizes(axis: Any, model: Model) -> None:
     x, y = np.array(found).T
     axis.plot(x, y, "o-", color=BLUE, label="compiled")
     axis.plot(tolerance, model.n_parameters, "s", color=RED, label="this model, proved")
-    axis.plot(x, y[-1] * (x / x[-1]) ** -0.5, "--", color=GREY, label="slope -1/2")
+    if y.max() > y.min():
+        axis.plot(x, y[-1] * (x / x[-1]) ** -0.5, "--", color=GREY, label="slope -1/2")
     axis.set(xscale="log", yscale="log", xlabel="tolerance", ylabel="parameters")
+    for side, at in ((axis.xaxis, list(x[::2])), (axis.yaxis, sorted({*y[::2], model.n_parameters}))):
+        side.set_ticks(at, [f"{value:,.3g}" if value < 1 else f"{value:,.0f}" for value in at])
+        side.set_ticks([], minor=True)  # their names would lie over each other
     axis.legend(frameon=False, fontsize=8)
