@@ -197,7 +197,8 @@ def identities(network: Network, a: Algorithm, v: Values) -> Iterator[Identity]:
     """Everything that must be 0, for these numbers or letters."""
     loop = network.loop
     state = v.s if loop.repeat > 1 else list(a.start)  # one loop begins in the start state and in no other
-    names = ["example"] if a.query is None else ["query"] if loop.repeat == 1 else ["example", "query"]
+    last = loop.repeat == 1 and a.panel is None  # nobody sees examples after it
+    names = ["example"] if a.query is None else ["query"] if last else ["example", "query"]
     names += [] if a.panel is None else ["judge"]
     token = a.token("example", state, v.x, v.y)
     if any(word == "e" for word, *_ in a.term.lines):

@@ -1,7 +1,8 @@
 """Roundings of a layer, followed value by value: how large a number may be, and how far off.
 
 Encloses: a sum of k terms, in any order, is off by gamma(k) times the sum of magnitudes, and by k times the least
-positive number. For linear attention q (sum k v) and sum (q k) v are both allowed.
+positive number. For linear attention q (sum k v) and sum (q k) v are both allowed: then no sum of products k v may
+be too large, and what each of them loses by underflow is multiplied by q.
 """
 
 from __future__ import annotations
@@ -87,11 +88,13 @@ class Floats:
             q, k, v = self.affine(head.query, h), self.affine(head.key, h), self.affine(head.value, h)
             score = self.summed([self.times(a, b) for a, b in zip(q, k, strict=True)], products=False)
             read = []
+            inside = layer.kind == "linear"
+            asked = sum((a.whole for a in q), Fraction(0)) if inside else Fraction(0)
             for one in v:
-                term = self.times(score, one)
-                rounded = self.gamma(keys + len(q) + 6) * term.whole + (keys + len(q) + 6) * self.least * (
-                    1 + one.whole
-                )
+                for a in k if inside else ():
+                    self.known(keys * a.whole * one.whole, Fraction(0))
+                term, steps = self.times(score, one), keys + len(q) + 6
+                rounded = self.gamma(steps) * term.whole + steps * self.least * (1 + one.whole + asked)
                 scale = 1 if layer.mean else keys
                 read.append(Known(up(scale * term.size), up(scale * (term.off + rounded))))
             for c, (column, value) in enumerate(zip(head.out.columns, self.affine(head.out, read), strict=True)):

@@ -26,7 +26,7 @@ from onelayer_checker.core.claims import KINDS, Claim, Kind, Verdict
 from onelayer_checker.looped.algorithms import Algorithm, read_algorithm
 from onelayer_checker.looped.judge import OWN, LoopJudge, equals
 from onelayer_checker.looped.network import Network, total
-from onelayer_checker.looped.polynomials import Poly, Ring
+from onelayer_checker.looped.polynomials import Poly, Ring, is_zero
 
 NUMBERS = frozenset({"examples", "half", "weight", "noise", "value", "gap"})
 
@@ -87,13 +87,24 @@ def minimises(found: object, claim: Claim) -> Verdict:
 
 
 def quadratic_forms(network: Network, a: Algorithm, moments: Moments) -> list[Any] | None:
-    """P_l for every component of the query, as polynomials of a task; None if the answer has other terms."""
+    """P_l for every component of the query, as polynomials of a task; None if the answer has other terms, or is not
+    the sum of what each example adds to 0: two generic examples show that."""
     ring = Ring()
-    X, x, y = (list[Any](ring.variables(group, count)) for group, count in zip("Xxy", (a.x, a.x, 1), strict=True))
+    sizes = zip("Xxyuz", (a.x, a.x, 1, a.x, 1), strict=True)
+    X, x, y, u, z = (list[Any](ring.variables(group, count)) for group, count in sizes)
     loop, start = network.loop, list(a.start)
     asking = loop.before(a.token("query", start, X, []))
-    key = loop.before(a.token("example", start, x, y))
-    (answer,) = network.answer([p + q for p, q in zip(asking, loop.add_key(asking, key), strict=True)])
+    added, second = (
+        loop.add_key(asking, loop.before(a.token("example", start, x, y))) for x, y in ((x, y), (u, z))
+    )
+
+    def after(*keys: list[Any]) -> Any:
+        """What is read off the query once it has seen these keys."""
+        return network.answer([total(column) for column in zip(asking, *keys, strict=True)])[0]
+
+    answer = after(added)
+    if not is_zero(after()) or not is_zero(after(added, second) - answer - after(second)):
+        return None
     forms: list[Any] = [0] * a.x
     for monomial, c in answer.terms.items() if isinstance(answer, Poly) else ():
         names = [ring.names[letter] for letter in monomial]
