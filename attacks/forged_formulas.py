@@ -262,6 +262,25 @@ def false_formulas() -> Iterator[Counterexample]:
             about("real", 0.2, twice, [[0], [0], [6]]),
         ),
     )
+    yield Counterexample(
+        "infinity times zero",
+        "mean(2^990 y) in two ways differs by 2^937 in float64, 2^100 times that is infinite, and infinity less "
+        "infinity is no number; an error that was none was not the largest",
+        _make_overflowing_bundle(),
+    )
+
+
+def _make_overflowing_bundle() -> Bundle:
+    """1/2, and 0 as the difference of two units that overflow, with weights whose slack is rounded to 0."""
+    large, least, part = 2.0**990, 2.0**-1074, 2.0**990 * (2 / 3)
+    lines, layers = [X, one(2.0**100), ["mul", 0, 1], one(0.5), one(0)], [([[2.0**100] * 2], [0, 0])]
+    layers.append(([[0, least], [0, -least]], [0.5, 0]))
+    heads = {"W_Q": [[[0, 0]]] * 2, "W_K": [[[0, 0]]] * 2, "W_V": [[[large, 0]], [[large - part, part]]]}
+    heads["W_O"] = [[[1], [0]], [[-1], [-1]]]
+    claim = about("float64", 0.001, lines, [[0], [2]], outputs=[3, 4], meant=[3, 4], planned=[3, 4])
+    made = make_bundle("float64", layers, claim, **heads)
+    made.data["answers"] = np.zeros((1, 2))
+    return made
 
 
 def endless_formulas() -> Iterator[Counterexample]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onelayer_checker.functions.deviation import deviation
+from onelayer_checker.core.balls import UP
+from onelayer_checker.functions.deviation import _hull, deviation
 from onelayer_checker.functions.formulas import NAMED, Meaning, read_formula
 
 #: A target and what it is replaced by, as lines; k and j are the last of each. x and y lie in [0, 1].
@@ -15,7 +16,7 @@ TAYLOR = [["cos", 2], ["mul", 2, 2], ["const", (0.5).hex()], ["mul", 4, 5], ["co
 
 def meaning(lines: list[list[object]]) -> Meaning:
     head = {"d": 1, "tokens": 3, "per": "token", "box": [[(0.0).hex(), (1.0).hex()]], "lines": lines, "stages": []}
-    with np.errstate(invalid="ignore"):
+    with np.errstate(all="ignore"):
         return Meaning(read_formula(head | {name: [0] for name in NAMED}, "target"))
 
 
@@ -109,3 +110,45 @@ def test_where_an_argument_is_infinitely_far_the_lines_may_still_be_functions_of
     assert deviation(m, 0, 1, {}) == np.inf
     wanted = np.abs(x * x + 2 - np.sin(x)).max()
     assert wanted <= deviation(m, 5, 2, {}) <= 1.02 * wanted
+
+
+def test_one_argument_that_is_infinitely_far_leaves_the_common_line() -> None:
+    """sin x + x and sin x + x^2: x and x^2 are compared with nothing, the sums as functions of x."""
+    m = meaning([["x", 0], ["mul", 0, 0], ["sin", 0], ["add", 2, 0], ["add", 2, 1]])
+    assert 0.25 <= deviation(m, 3, 4, {}) <= 1.02 * 0.25
+
+
+def test_where_slopes_are_infinite_so_is_the_sum_though_an_argument_does_not_move() -> None:
+    """The length of (u - 3/4, x), which may be 0."""
+    with np.errstate(all="ignore"):
+        part = [["const", (0.75).hex()], ["sub", 3, 9], ["sub", 8, 9], ["hypot", 10, 0], ["hypot", 11, 0]]
+        m = meaning([*PAIR, *part])
+        assert deviation(m, 12, 13, {}) == np.inf
+
+
+def test_a_slope_of_one_is_inflated_twice() -> None:
+    """The product and the sum are rounded: each has a factor of its own."""
+    m = meaning([*PAIR, ["neg", 3], ["neg", 8]])
+    assert deviation(m, 9, 10, {}) == pytest.approx(deviation(m, 3, 8, {}) * UP * UP, rel=1e-15, abs=0)
+
+
+def test_a_hull_has_both_ends_of_both() -> None:
+    a, b = (np.array([0.0]), np.array([3.0])), (np.array([-1.0]), np.array([2.0]))
+    for first, second in ((a, b), (b, a)):
+        low, high = _hull(first, second)
+        assert (low[0], high[0]) == (-1.0, 3.0)
+    low, high = _hull((np.array([5.0]), np.array([6.0])), a)
+    assert (low[0], high[0]) == (0.0, 6.0)
+
+
+def test_of_numbers_alone_nothing_is_seen() -> None:
+    m = meaning([["const", (1.0).hex()], ["const", (2.0).hex()]])
+    assert deviation(m, 0, 1, {}) == deviation(m, 1, 0, {}) == np.inf
+
+
+def test_lines_whose_difference_is_no_number_are_infinitely_far() -> None:
+    """c sin x and -c cos x for c near the largest number of float64."""
+    large = [["const", c.hex()] for c in (1.7e308, -1.7e308)]
+    m = meaning([["x", 0], *large, ["sin", 0], ["cos", 0], ["mul", 1, 3], ["mul", 2, 4]])
+    with np.errstate(all="ignore"):
+        assert deviation(m, 5, 6, {}) == np.inf

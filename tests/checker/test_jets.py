@@ -142,3 +142,27 @@ def test_where_a_function_is_undefined_nothing_is_known() -> None:
         found = of_one("sqrt", wide(0, 1))
         assert numbers(found.value) == pytest.approx([0, 1])
         assert numbers(found.bend)[0] == -np.inf
+
+
+def test_an_exponential_of_a_number_lies_between_two() -> None:
+    low, high = of_one("exp", at(0.3, 0, 0)).value
+    assert low < np.exp(0.3) < high
+
+
+@pytest.mark.parametrize("op", ["abs", "relu"])
+def test_a_corner_is_at_zero_and_nowhere_else(op: str) -> None:
+    found = of_one(op, wide(-1, 0.5))
+    assert numbers(found.slope) == [-1 if op == "abs" else 0, 1]
+    assert numbers(found.bend) == [-np.inf, np.inf]
+
+
+def test_a_line_with_itself_is_squared_only_in_a_product() -> None:
+    a = at(1.9, -1.1, 0.6)
+    is_point(of_two("div", a, a, True), (1, 0, 0))
+    is_point(of_two("max", a, a, True), (1.9, -1.1, 0.6))
+    is_point(of_two("hypot", a, a, True), tuple(2**0.5 * x for x in (1.9, -1.1, 0.6)))
+
+
+def test_a_length_is_defined_whatever_the_signs() -> None:
+    for a, b in ((wide(-1, 2), wide(1, 2)), (wide(1, 2), wide(-1, 2))):
+        assert numbers(of_two("hypot", a, b, False).value) == pytest.approx([1, 8**0.5])

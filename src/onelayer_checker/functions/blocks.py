@@ -134,7 +134,7 @@ def follow_line(meaning: Meaning, groups: list[Group], w: Array, b: float, line:
     error = (error + max(high - offset, offset - low)) * UP + TINY
     if not error < np.inf:
         raise Undefined(f"line {line} is not bounded")
-    return Number(line, offset, error, moved)
+    return Number(line, offset, error, moved if moved < np.inf else np.inf)  # 0 times infinity is no number
 
 
 def _units_read(group: Group, w: Array) -> Group:

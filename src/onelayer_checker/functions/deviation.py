@@ -12,8 +12,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from onelayer_checker.core.balls import UP, Array
-from onelayer_checker.functions.blocks import Group, Number, gap
+from onelayer_checker.core.balls import UP
+from onelayer_checker.functions.blocks import Number, gap, plain
 from onelayer_checker.functions.formulas import BINARY, UNARY, Meaning, Undefined
 from onelayer_checker.functions.intervals import Interval
 from onelayer_checker.functions.jets import ONE, Jet, of_one, of_two
@@ -49,7 +49,7 @@ def _propagate(meaning: Meaning, op: str, of: list[int], args: list[int], moved:
         made = of_one(op, jets[0]) if len(jets) == 1 else of_two(op, jets[0], jets[1], False)
         steep = float(np.max(np.abs(made.slope)))
         found += 0.0 if part == 0 else steep * part * UP
-    return found * UP if found < np.inf else np.inf
+    return found * UP
 
 
 def _hull(a: Interval, b: Interval) -> Interval:
@@ -60,13 +60,12 @@ def _of_one_line(meaning: Meaning, k: int, j: int) -> float:
     """Both as functions of the last line that both are functions of."""
     for s in range(min(k, j) - 1, -1, -1):
         if all(_follows(meaning, line, s, {}) for line in (k, j)):
-            one, none = np.ones(1), np.zeros(1)
-            group = Group(Number(s, 0.0, 0.0), np.zeros(1, np.intp), one, None, none)
+            (group,) = plain([Number(s, 0.0, 0.0)])
             try:
-                found: tuple[Array, Array] = gap(meaning, group, none, [(Fraction(1), k), (Fraction(-1), j)])
+                low, high = gap(meaning, group, np.zeros(1), [(Fraction(1), k), (Fraction(-1), j)])
             except Undefined:
                 return np.inf
-            return float(max(abs(found[0][0]), abs(found[1][0])))
+            return float(max(high[0], -low[0]))
     return np.inf
 
 
