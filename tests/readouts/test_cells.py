@@ -13,7 +13,7 @@ from onelayer.gadgets.table import Table
 from onelayer.network import Linear
 from onelayer.network.blocks import apply_stack
 from onelayer.readouts import retrieval, table
-from onelayer.readouts.cells import cut
+from onelayer.readouts.cells import columns_of
 from onelayer.readouts.peeling import peel, solve
 from onelayer.readouts.rows import divide, sort_order
 
@@ -174,7 +174,8 @@ def test_a_cell_that_too_many_keys_share_does_not_peel() -> None:
 @given(st.integers(0, 2**32 - 1), st.integers(1, 500), st.integers(1, 40), st.sampled_from([1.0, 0.25, 300.0]))
 def test_cells_are_cut_where_no_value_lies(seed, M, cells, step) -> None:
     z = (np.random.default_rng(seed).integers(-20, 20, M) * step).astype(np.float32)
-    found, index = cut(z, 0, cells, 0.2)
+    (column,) = columns_of(z[:, None])
+    found, index = column.cut(cells, 0.2)
     assert 1 <= found.count <= cells
     assert (found.high - found.low <= max(1.0, step)).all()
     np.testing.assert_array_equal(index, np.searchsorted(found.high, z, side="right"))

@@ -224,7 +224,7 @@ def _around_quantiles(sample: Array, levels: int, reach: int) -> tuple[Array, Ar
     S = len(sample)
     quantiles = np.arange(1, levels) * S // levels
     low, high = sample[np.maximum(quantiles - reach, 0)], sample[np.minimum(quantiles + reach, S - 1)]
-    distinct = np.unique(sample)
+    distinct = sample[np.append(True, sample[1:] != sample[:-1])]
     repeated = np.searchsorted(distinct, low[low == high])  # only one value near here: its ends, as in `_widest`
     before, after = np.maximum(repeated - 1, 0), np.minimum(repeated + 1, len(distinct) - 1)
     lows = np.concatenate([low[low < high], distinct[before], distinct[repeated]])

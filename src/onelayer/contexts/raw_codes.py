@@ -19,6 +19,7 @@ from onelayer.gadgets.affine import Affine
 from onelayer.gadgets.gadget import Gadget
 from onelayer.gadgets.steps import Steps
 from onelayer.network import Embedding, Linear
+from onelayer.problems.blocks import column_bounds
 from onelayer.problems.sequences import Sequences
 
 Array = NDArray[Any]
@@ -205,11 +206,10 @@ def reals(
     factor = centred or 1.0
     layer = _linear(factor * np.rint(steps * scale), -factor * np.rint(centre * scale), dtype)
     raw = quantiser.features(flat, layer)
-    low = (raw if valid is None else raw[valid.ravel()]).min(axis=0)
+    low, top = column_bounds(raw if valid is None else raw[valid.ravel()])
     if not centred:
         raw -= low
-        layer = Linear(layer.weight, layer.bias - low)
-    top = (raw if valid is None else raw[valid.ravel()]).max(axis=0)
+        layer, top = Linear(layer.weight, layer.bias - low), top - low
     return Quantised(quantiser, layer, raw.reshape(N, n, rank), top, components, stream)
 
 

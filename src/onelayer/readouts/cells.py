@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from onelayer.gadgets.line import Line, trapezoids
+from onelayer.network.blocks import over_threads
+from onelayer.problems.blocks import column_bounds
 
 Array = NDArray[Any]
 
@@ -16,6 +19,8 @@ Array = NDArray[Any]
 NEIGHBOURS = 32
 #: Whole numbers are counted if their range is at most so many times their number.
 WIDEST = 16
+#: Keys whose coordinates are put apart at a time, which stay in cache.
+ROWS = 1 << 13
 
 
 @dataclass(frozen=True)
@@ -36,21 +41,53 @@ class Cells:
         return Line(self.coordinate, weight, bias), guard
 
 
-def cut(z: Array, coordinate: int, cells: int, least: float) -> tuple[Cells, Array]:
-    """About equally filled cells of the values z, cut in gaps wider than ``least``; and the cell of each value."""
-    low = z.min()
-    narrow = z.max() - low < min(WIDEST * len(z), 1 << 31)
-    steps = (z - low).astype(np.int32) if narrow else np.empty(0, np.int32)
-    if least < 1 and np.array_equal(steps + low, z):
-        return _cut_whole(steps, int(low), coordinate, cells)
-    found = _cut_wide(np.sort(z), coordinate, cells, least)
-    return found, np.searchsorted(found.high, z, side="right").astype(np.int32)  # no value is inside a gap
+@dataclass(frozen=True)
+class Column:
+    """What one coordinate is for all keys; whole numbers are counted, and others sorted when they are cut."""
+
+    coordinate: int
+    values: Array  # [M] the numbers, or whole numbers less the lowest
+    low: int
+    counts: Array | None  # how often each whole number from ``low`` on occurs
+
+    @cached_property
+    def distinct(self) -> int:
+        """How many values it takes."""
+        return len(np.unique(self.values)) if self.counts is None else int(np.count_nonzero(self.counts))
+
+    def cut(self, cells: int, least: float) -> tuple[Cells, Array]:
+        """About equally filled cells, cut in gaps wider than ``least``; and the cell of each key."""
+        if self.counts is not None and least < 1:
+            found, cell = cut_counted(self.counts, self.low, self.coordinate, cells)
+            return found, cell.take(self.values)
+        z = self.values if self.counts is None else self.values + float(self.low)
+        found = _cut_wide(np.sort(z), self.coordinate, cells, least)
+        return found, np.searchsorted(found.high, z, side="right").astype(np.int32)  # no value is inside a gap
 
 
-def _cut_whole(steps: Array, low: int, coordinate: int, cells: int) -> tuple[Cells, Array]:
-    """Whole numbers low + steps: counted instead of sorted, and looked up instead of searched for."""
-    found, cell = cut_counted(np.bincount(steps), low, coordinate, cells)
-    return found, cell.take(steps)
+def columns_of(keys: Array) -> list[Column]:
+    """The coordinates of keys [M, c], each in one piece: rows are gone through once, some at a time."""
+    M, c = keys.shape
+    low, high = (side.astype(np.float64) for side in column_bounds(keys))
+    exact = 2.0 ** np.finfo(keys.dtype).nmant  # whole numbers up to here, and their differences
+    narrow = (high - low < min(WIDEST * M, 1 << 31, exact)) & (np.maximum(-low, high) < exact) & (low % 1 == 0)
+    steps, is_whole = np.empty((c, M), np.int32), np.repeat(narrow[None], -(-M // ROWS), axis=0)
+    first = low.astype(keys.dtype)[:, None]
+
+    def run(rows: Any) -> None:
+        part = np.array(keys[rows].T, order="C")
+        part -= first
+        part[~narrow] = 0
+        steps[:, rows] = part
+        is_whole[rows.start // ROWS] &= (steps[:, rows] == part).all(axis=1)
+
+    over_threads(run, [slice(a, a + ROWS) for a in range(0, M, ROWS)])
+    return [
+        Column(i, steps[i], int(low[i]), np.bincount(steps[i]))
+        if is_whole[:, i].all()
+        else Column(i, np.ascontiguousarray(keys[:, i]), 0, None)
+        for i in range(c)
+    ]
 
 
 def cut_counted(counts: Array, low: int, coordinate: int, cells: int) -> tuple[Cells, Array]:

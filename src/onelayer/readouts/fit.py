@@ -26,6 +26,10 @@ BOX_IN_RADII = 3.0
 CROWD = 64
 #: Coordinates are hashed so many bytes at a time, which stay in cache.
 HASHED_BYTES = 1 << 19
+#: Hashes that may occur again are listed by so many bits: a table in cache.
+LISTED_BITS = 18
+#: So many coordinates are tried as if all were different, unless so many of them are not.
+MANY, LOOKED_AT = 1 << 18, 1 << 14
 
 
 @dataclass(frozen=True)
@@ -78,24 +82,39 @@ def _on_line(t: Array, answers: Array, task: Task) -> Readout | None:
 
 def _fit_lattice(coordinates: Array, task: Task) -> Separability:
     """Equal contexts have equal coordinates, to the bit: one key for each."""
+    if (readout := _all_different(coordinates, task)) is not None:
+        return _read_on_lattice(readout, len(coordinates), task)
     first, suspects = _same_rows(coordinates, task.rows)
     if suspects:
         pair = (int(suspects[0][0]), int(suspects[0][1]))
         return Separability(None, len(first), 0.0, 0.0, 0.0, 0.0, pair, suspects)
     every = len(first) == len(coordinates)  # then in order, and not worth a copy
     keys, values = (coordinates, task.rows) if every else (coordinates[first], task.rows[first])
-    readout = None
     kinds, compared = _lattice_kinds(keys, values, task)
     for kind in kinds:
         made = READOUTS[kind].on_lattice(keys, values, task)
         if made is not None:
-            readout = replace(made, kind=kind, compared=compared)
-            break
-    if readout is None:
-        near, pair = _nearest_rows(keys)
-        return Separability(None, len(first), 0.0, 0.0, 0.0, near, (int(first[pair[0]]), int(first[pair[1]])))
+            return _read_on_lattice(replace(made, kind=kind, compared=compared), len(first), task)
+    near, pair = _nearest_rows(keys)
+    return Separability(None, len(first), 0.0, 0.0, 0.0, near, (int(first[pair[0]]), int(first[pair[1]])))
+
+
+def _read_on_lattice(readout: Readout, distinct: int, task: Task) -> Separability:
     room = 2 * readout.guard
-    return Separability(readout, len(first), room, room, readout.guard / task.radius)
+    return Separability(readout, distinct, room, room, readout.guard / task.radius)
+
+
+def _all_different(coordinates: Array, task: Task) -> Readout | None:
+    """A readout of many coordinates, if it is of a kind that there is only if no two are equal; to look for equal
+    ones takes longer than to try. Not where a few of them show that there are some."""
+    some = _hash_rows(coordinates[:: max(1, len(coordinates) // LOOKED_AT)])
+    if len(coordinates) < MANY or len(np.unique(some)) < len(some):
+        return None
+    kinds, compared = _lattice_kinds(coordinates, task.rows, task)
+    if not READOUTS[kinds[0]].refuses_equals:
+        return None
+    made = READOUTS[kinds[0]].on_lattice(coordinates, task.rows, replace(task, once=True))
+    return None if made is None else replace(made, kind=kinds[0], compared=compared)
 
 
 def _nearest_rows(keys: Array) -> tuple[float, tuple[int, int]]:
@@ -129,22 +148,31 @@ def _lattice_kinds(keys: Array, values: Array, task: Task) -> tuple[list[str], s
 def _same_rows(T: Array, rows: Array) -> tuple[Array, tuple[Array, ...]]:
     """The first of each set of equal coordinates, and the sets that hold different answers."""
     hashed = _hash_rows(T)
-    in_order = np.sort(hashed)
-    if not (in_order[1:] == in_order[:-1]).any():
-        return np.arange(len(T)), ()
-    order = np.argsort(hashed)  # several times as slow as sorting
+    some = _that_may_be_equal(hashed)
+    order = some[np.argsort(hashed[some], kind="stable")]
+    in_order = hashed[order]
     again = np.flatnonzero(in_order[1:] == in_order[:-1])
     # Equal hashes almost always mean equal coordinates; where not, the two stay apart and the fit fails loudly.
-    same = (T[order[again + 1]] == T[order[again]]).all(axis=1)
-    again = again[same]
-    lead = np.ones(len(T), bool)
+    again = again[(T[order[again + 1]] == T[order[again]]).all(axis=1)]
+    if not again.size:
+        return np.arange(len(T)), ()
+    lead = np.ones(len(order), bool)
     lead[again + 1] = False
-    starts = np.flatnonzero(lead)
-    first = order[starts]
     group = np.cumsum(lead) - 1
-    mixed_groups = np.unique(group[(rows[order] != rows[first][group]).any(axis=1)])
+    mixed_groups = np.unique(group[(rows[order] != rows[order[lead]][group]).any(axis=1)])
     suspects = tuple(order[group == g] for g in mixed_groups[:1024])
-    return np.sort(first), suspects
+    first = np.ones(len(T), bool)
+    first[order[~lead]] = False
+    return np.flatnonzero(first), suspects
+
+
+def _that_may_be_equal(hashed: Array) -> Array:
+    """Which numbers of 64 bits may occur again, judged by fewer bits, which are sorted faster."""
+    in_order = np.sort((hashed >> np.uint64(32)).astype(np.uint32))
+    twice = in_order[1:][in_order[1:] == in_order[:-1]]
+    listed = np.zeros(1 << LISTED_BITS, bool)
+    listed[twice >> np.uint32(32 - LISTED_BITS)] = True
+    return np.flatnonzero(listed.take((hashed >> np.uint64(64 - LISTED_BITS)).astype(np.intp)))
 
 
 def _hash_rows(T: Array) -> Array:

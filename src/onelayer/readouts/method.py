@@ -28,6 +28,7 @@ class Task:
     default: Array | None  # [q] what an unknown input gets
     seed: int
     false_hits: float | None = None  # the share of unknown inputs that may not get it, if a person chose
+    once: bool = False  # what is drawn at random is drawn once
 
 
 class ReadoutMethod(ABC):
@@ -47,6 +48,8 @@ class ReadoutMethod(ABC):
     only_classes: ClassVar[bool] = False
     #: Its answers are sums that are rounded: what comes back is measured.
     interpolates: ClassVar[bool] = False
+    #: On a lattice it finds nothing, and soon, if coordinates are met again: they need not be looked for before.
+    refuses_equals: ClassVar[bool] = False
     #: Coordinates that it needs on a lattice.
     least_coordinates: ClassVar[int] = 1
     why: ClassVar[str] = ""  # it is chosen, where nobody asked for it

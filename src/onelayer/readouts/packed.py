@@ -10,6 +10,7 @@ Differs    sums of packed words have borrows; a network takes them apart by satu
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,7 +24,7 @@ from onelayer.gadgets.line import trapezoids
 from onelayer.gadgets.packed import TABLES, Packed
 from onelayer.gadgets.print_steps import PrintSteps
 from onelayer.network.blocks import over_threads
-from onelayer.readouts.cells import Cells, cut
+from onelayer.readouts.cells import Cells, Column, columns_of
 from onelayer.readouts.false_hits import Fingerprints
 from onelayer.readouts.method import ReadoutMethod, Task, readout
 from onelayer.readouts.packed_sizes import COORDINATES, FOR_FEW, LOAD, Shape, finest_rows, print_sizes, shapes
@@ -42,11 +43,14 @@ RELOAD, TRIES = 1.01, 16
 CLUSTERED, CLUSTERED_TRIES = 1.06, 12
 #: Of unknown inputs, with a default: the share that may get another answer, where nobody chose.
 FALSE_HITS = 1e-4
+#: Keys by which sizes are forecast.
+SAMPLE = 1 << 16
 
 
 def expected_parameters(keys: Array, values: Array, print_bits: float = 0.0) -> float:
     """A forecast, by which readouts are compared before one is built; infinite where none can be."""
-    way = _best_way(keys, values, print_bits, finest_rows(keys, sampled=True))
+    sample = columns_of(keys[:: max(1, len(keys) // SAMPLE), : 2 * TABLES])
+    way = _best_way(keys, values, print_bits, finest_rows(sample))
     return float("inf") if way is None else way.parameters
 
 
@@ -89,22 +93,25 @@ def construct(
     seed: int,
     default: Array | None = None,
     false_hits: float = 1.0,
+    tries: int = TRIES + CLUSTERED_TRIES,
 ) -> Readout | None:
-    """Distinct coordinates [M, 7 or more] and answers [M, q]; None if the keys would not peel. With a default,
-    fingerprints, of which about a share of ``false_hits`` agree by chance, say what is stored."""
-    way = _best_way(keys, values, 0.0 if default is None else -np.log2(false_hits), finest_rows(keys))
+    """Distinct coordinates [M, 7 or more] and answers [M, q]; None if the keys would not peel, as equal ones never
+    do: they share all their cells. With a default, fingerprints, of which about a share of ``false_hits`` agree by
+    chance, say what is stored."""
+    columns = columns_of(keys)
+    way = _best_way(keys, values, 0.0 if default is None else -np.log2(false_hits), finest_rows(columns))
     if way is None:
         return None
     classes, layout = way.classes, way.shape.layout
     sizes = print_sizes(layout)
-    cuts = [cut(keys[:, i], i, size, 3 * radius) for i, size in enumerate(sizes, COORDINATES)]
+    cuts = [columns[i].cut(size, 3 * radius) for i, size in enumerate(sizes, COORDINATES)]
     if any(cells.count != size for (cells, _), size in zip(cuts, sizes, strict=True)):
         return None
-    own, value = np.zeros(len(keys), np.int64), layout.classes
+    own, value = way.answers, layout.classes
     for (_, digit), size in zip(cuts, sizes, strict=True):
-        own += value * digit
+        own = own + value * digit.astype(np.int64)
         value *= size
-    packed = _pack(keys, own + way.answers, layout, dtype, radius, seed, way.finest)
+    packed = _pack(columns, own, layout, dtype, radius, seed, way.finest, tries)
     if packed is None:
         return None
     (gadget,), other = packed.gadgets, 0.0
@@ -127,68 +134,73 @@ def print_steps(cells: Cells, dtype: np.dtype[Any]) -> tuple[PrintSteps, float]:
 
 
 def _pack(
-    keys: Array, answers: Array, layout: Layout, dtype: np.dtype[Any], radius: float, seed: int, finest: float
+    columns: list[Column],
+    answers: Array,
+    layout: Layout,
+    dtype: np.dtype[Any],
+    radius: float,
+    seed: int,
+    finest: float,
+    tries: int,
 ) -> Readout | None:
-    for attempt in range(TRIES + CLUSTERED_TRIES):
+    for attempt in range(tries):
         rng, later = np.random.default_rng([seed, attempt, 13]), max(0, attempt + 1 - TRIES)
         order = np.append(rng.permutation(2 * TABLES), 2 * TABLES) if not later else rng.permutation(COORDINATES)
-        lane_cells, lane = cut(keys[:, order[-1]], int(order[-1]), layout.lanes, 3 * radius)
+        lane_cells, lane = columns[order[-1]].cut(layout.lanes, 3 * radius)
         if lane_cells.count != layout.lanes:
             continue
-        members = [np.flatnonzero(lane == k) for k in range(layout.lanes)]
-        fullest = max(len(some) for some in members)
+        by_lane = np.argsort(lane.astype(np.min_scalar_type(layout.lanes)), kind="stable")
+        ends = np.cumsum(np.bincount(lane))
+        fullest = int(np.diff(ends, prepend=0).max())
         load = (LOAD + FOR_FEW / np.sqrt(fullest)) * RELOAD ** (attempt - later) * CLUSTERED**later
         shape = Shape.of(layout, fullest, load, finest)
-        cuts, cell = _hash(keys, order, shape, radius)
-        rounds = _peel(cell, members, TABLES * shape.rows * shape.columns)
-        if rounds is not None:
-            words = fill(layout, rounds, answers, members, TABLES * shape.rows * shape.columns)
-            return build(shape, cuts, lane_cells, words, keys.shape[1], dtype)
+        cuts, cell = _hash(columns, order, shape, by_lane, radius)
+        lanes = zip(np.split(cell, ends[:-1]), np.split(answers.take(by_lane), ends[:-1]), strict=True)
+        words = fill_lanes(layout, lanes, TABLES * shape.rows * shape.columns)
+        if words is not None:
+            return build(shape, cuts, lane_cells, words, len(columns), dtype)
     return None
 
 
-def _hash(keys: Array, pairing: Array, shape: Shape, radius: float) -> tuple[list[tuple[Cells, Cells]], Array]:
-    """Rows and columns of each table, and the cell [M, 3] of each key, counted over all tables."""
+def _hash(
+    columns: list[Column], pairing: Array, shape: Shape, by_lane: Array, radius: float
+) -> tuple[list[tuple[Cells, Cells]], Array]:
+    """Rows and columns of each table, and the cell [M, 3] of each key, counted over all tables, lane by lane."""
     cuts: list[Any] = [None] * TABLES
-    cell = np.empty((len(keys), TABLES), np.int32)
+    cell = np.empty((len(by_lane), TABLES), np.int32)
 
     def run(table: Any) -> None:
         h = table.start
-        i, j = int(pairing[2 * h]), int(pairing[2 * h + 1])
-        rows, row = cut(keys[:, i], i, shape.rows, 3 * radius)
-        columns, column = cut(keys[:, j], j, shape.columns, 3 * radius)
-        cuts[h] = rows, columns
-        cell[:, h] = (h * shape.rows + row) * shape.columns + column
+        row_cells, at = columns[pairing[2 * h]].cut(shape.rows, 3 * radius)
+        column_cells, column = columns[pairing[2 * h + 1]].cut(shape.columns, 3 * radius)
+        cuts[h] = row_cells, column_cells
+        at += h * shape.rows
+        at *= shape.columns
+        at += column
+        cell[:, h] = at.take(by_lane)
 
     over_threads(run, [slice(h, h + 1) for h in range(TABLES)])
     return cuts, cell
 
 
-def _peel(cell: Array, members: list[Array], total: int) -> list[list[Round]] | None:
-    """How the keys of each lane peel; None as soon as those of one do not."""
-    found = []
-    for some in members:
-        rounds = peel(np.ascontiguousarray(cell[some]), total)
-        if rounds is None:
-            return None
-        found.append(rounds)
-    return found
+def fill_lanes(layout: Layout, lanes: Iterable[tuple[Array, Array]], total: int) -> Array | None:
+    """Words [m, total], for the cells [k, 3] of the keys of each lane and their numbers [k]; None as soon as those
+    of a lane do not peel.
 
-
-def fill(layout: Layout, lanes: list[list[Round]], answers: Array, members: list[Array], total: int) -> Array:
-    """Words [m, total]: of the three cells of a key, the first less the others has its digits in its lane.
-
-    Digits are solved from the lowest of a word on: what a key's cells hold below is known then, and so the borrow.
-    Those of a lane that lie in one word are solved together.
+    Of the three cells of a key, the first less the others has its digits in its lane. They are solved from the
+    lowest of a word on: what a key's cells hold below is known then, and so the borrow.
     """
     words = np.zeros((layout.words, total), np.int32)
-    for lane, rounds in enumerate(lanes):
-        fill_lane(layout, lane, rounds, answers[members[lane]], words)
+    for lane, (cell, own) in enumerate(lanes):
+        rounds = peel(cell, total)
+        if rounds is None:
+            return None
+        _fill_lane(layout, lane, rounds, own, words)
     return words
 
 
-def fill_lane(layout: Layout, lane: int, rounds: list[Round], own: Array, words: Array) -> None:
-    """The digits of one lane, when all lower lanes are filled."""
+def _fill_lane(layout: Layout, lane: int, rounds: list[Round], own: Array, words: Array) -> None:
+    """The digits of one lane, when all lower lanes are filled; those that lie in one word are solved together."""
     b = layout.base
     for u, place, first, count in layout.runs(lane):
         unit, size, word = b**place, b**count, words[u]
@@ -227,14 +239,16 @@ def build(
 @readout
 class InPackedCells(ReadoutMethod):
     name, order, least_coordinates = "packed", 5, COORDINATES
-    knows_stored, chooses_false_hits = True, True
+    knows_stored, chooses_false_hits, refuses_equals = True, True, True
     why = "its fingerprints let through as few unknown inputs as was asked for"
 
     @classmethod
     def on_lattice(cls, keys: Array, values: Array, task: Task) -> Readout | None:
         share = FALSE_HITS if task.false_hits is None else task.false_hits
-        made = construct(keys, values, task.dtype, task.radius, task.seed, task.default, share)
-        if made is None and task.default is not None and (task.wish == "packed" or task.false_hits is not None):
+        tries = 1 if task.once else TRIES + CLUSTERED_TRIES
+        made = construct(keys, values, task.dtype, task.radius, task.seed, task.default, share, tries)
+        asked_for = task.wish == "packed" or task.false_hits is not None
+        if made is None and not task.once and task.default is not None and asked_for:
             needs = f"classes and enough stored contexts for fingerprints of {-np.log2(share):.0f} bits"
             found = f"there are {len(keys):,} contexts with {len(np.unique(values, axis=0)):,} different answers"
             remedy = (

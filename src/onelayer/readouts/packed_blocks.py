@@ -18,9 +18,8 @@ from onelayer.gadgets.layout import Layout, layouts
 from onelayer.gadgets.packed import TABLES, Packed
 from onelayer.readouts.cells import Cells, cut_counted
 from onelayer.readouts.false_hits import Fingerprints
-from onelayer.readouts.packed import CLUSTERED, CLUSTERED_TRIES, RELOAD, TRIES, build, fill_lane, print_steps
+from onelayer.readouts.packed import CLUSTERED, CLUSTERED_TRIES, RELOAD, TRIES, build, fill_lanes, print_steps
 from onelayer.readouts.packed_sizes import COORDINATES, FOR_FEW, LOAD, VALUES_PER_ROW, Shape, print_sizes, shapes
-from onelayer.readouts.peeling import peel
 from onelayer.readouts.readout import Readout
 
 Array = NDArray[Any]
@@ -157,22 +156,13 @@ def _order(wide: int, rng: np.random.Generator, lanes_too: bool) -> Array:
 
 def _fill_lanes(keys: KeyBlocks, shape: Shape, cuts: Cuts, filled: Array) -> Array | None:
     """Words [m, cells of all tables]; None as soon as the keys of a lane do not peel."""
-    total = TABLES * shape.rows * shape.columns
     lanes = _send_to_lanes(keys, shape, cuts, filled)
-    words = np.zeros((shape.layout.words, total), np.int32)
-    for lane in range(shape.layout.lanes):
-        cell, stored = lanes[lane]
-        lanes[lane] = None  # the memory of each is free for the next
-        rounds = peel(cell, total)
-        if rounds is None:
-            return None
-        del cell
-        fill_lane(shape.layout, lane, rounds, stored, words)
-    return words
+    freed = (lanes.pop() for _ in range(len(lanes)))  # the memory of each is free for the next
+    return fill_lanes(shape.layout, freed, TABLES * shape.rows * shape.columns)
 
 
-def _send_to_lanes(keys: KeyBlocks, shape: Shape, cuts: Cuts, filled: Array) -> list[Any]:
-    """For each lane, the cells [k, 3] of its keys and what is to be stored in them [k]."""
+def _send_to_lanes(keys: KeyBlocks, shape: Shape, cuts: Cuts, filled: Array) -> list[tuple[Array, Array]]:
+    """For each lane, the last first, the cells [k, 3] of its keys and what is to be stored in them [k]."""
     lanes = [(np.empty((k, TABLES), np.int32), np.empty(k, np.int32)) for k in filled.tolist()]
     done, low = [0] * len(lanes), keys.low
     for z, answers in keys.blocks():
@@ -195,4 +185,4 @@ def _send_to_lanes(keys: KeyBlocks, shape: Shape, cuts: Cuts, filled: Array) -> 
             lanes[k][0][here], lanes[k][1][here] = cell[start : start + count], stored[start : start + count]
             done[k] += count
             start += count
-    return list(lanes)
+    return lanes[::-1]

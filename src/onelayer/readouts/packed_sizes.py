@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onelayer.gadgets.layout import Layout, layouts, of_fewer_lanes
 from onelayer.gadgets.packed import TABLES
-
-Array = NDArray[Any]
+from onelayer.readouts.cells import Column
 
 #: Rows and columns of three tables, and the lane.
 COORDINATES = 2 * TABLES + 1
@@ -23,8 +20,6 @@ WITH_PRINTS, MOST_PRINT_CELLS = COORDINATES + 2, 256
 LOAD, FOR_FEW = 1.235, 2.0
 #: Distinct values of a coordinate per row cell, so that rows fill evenly.
 VALUES_PER_ROW = 6
-#: Keys of a sample.
-SAMPLE = 1 << 16
 #: Fewest keys of a lane: fewer do not peel at a load worth having.
 FEWEST_KEYS = 64
 #: A further word of a cell takes time to read and to prove: it has to save this share of the parameters.
@@ -93,19 +88,6 @@ def shapes(keys: int, classes: int, finest: float, print_bits: float = 0.0, part
     return sorted(found, key=lambda shape: shape.parameters * (1 + WORTH_A_WORD * shape.layout.words))
 
 
-def finest_rows(keys: Array, sampled: bool = False) -> float:
-    """Row cells that the coordinates allow, counted over all keys, or over a sample, which allows fewer."""
-    keys = keys[:: max(1, len(keys) // SAMPLE)] if sampled else keys
-    values = [_distinct(keys[:, i]) for i in range(2 * TABLES)]
-    return max(1.0, float(min(values)) / VALUES_PER_ROW)
-
-
-def _distinct(z: Array) -> int:
-    """How many values a coordinate takes; whole numbers are counted."""
-    z = np.ascontiguousarray(z)
-    low = z.min()
-    if float(z.max()) - float(low) < 1 << 24:
-        steps = (z - low).astype(np.int32)
-        if np.array_equal(steps + low, z):
-            return int(np.count_nonzero(np.bincount(steps)))
-    return len(np.unique(z))
+def finest_rows(columns: list[Column]) -> float:
+    """Row cells that the coordinates allow; those of a sample allow fewer."""
+    return max(1.0, float(min(column.distinct for column in columns[: 2 * TABLES])) / VALUES_PER_ROW)

@@ -17,6 +17,8 @@ Array = NDArray[Any]
 MANY = 6
 #: Sums of whole numbers below this are exact in float64, in which they are counted.
 EXACT_BITS = 53
+#: Fewer keys than this use any one cell, as a rule.
+USUAL = 64
 
 
 class Round(NamedTuple):
@@ -28,16 +30,13 @@ class Round(NamedTuple):
 def peel(cell: Array, total: int) -> list[Round] | None:
     """Rounds for the cells [M, tables] of M keys, counted over all tables; None if some keys never get one."""
     M, tables = cell.shape
-    counts = sum(np.bincount(cell[:, h], minlength=total) for h in range(tables))
-    fullest = int(np.max(counts))
-    shift = (fullest * M).bit_length()  # room for the sum of the keys that use a cell; their number is above it
-    if shift + fullest.bit_length() > EXACT_BITS:
-        return None  # so full a cell among so many keys: one table is no hash at all, and two do not peel
+    state, shift = _count(cell, total, USUAL)
+    if int(state.max(initial=0)) >> shift >= USUAL:  # then the sum of the keys may reach into their number
+        fullest = int(np.bincount(cell.ravel()).max())
+        if (fullest * M).bit_length() + fullest.bit_length() > EXACT_BITS:
+            return None  # so full a cell among so many keys: one table is no hash at all, and two do not peel
+        state, shift = _count(cell, total, fullest)
     unit = 1 << shift
-    weights = np.arange(unit, unit + M, dtype=np.float64)
-    state = np.zeros(total, np.int64)
-    for h in range(tables):
-        state += np.bincount(cell[:, h], weights=weights, minlength=total).astype(np.int64)
     rounds, left = [], M
     last_seen = np.empty(M, np.int32)
     lonely = np.flatnonzero(state >> shift == 1)
@@ -57,6 +56,16 @@ def peel(cell: Array, total: int) -> list[Round] | None:
             np.subtract.at(state, flat, gone)
         lonely = flat[state.take(flat) >> shift == 1]
     return rounds if left == 0 else None
+
+
+def _count(cell: Array, total: int, fullest: int) -> tuple[Array, int]:
+    """For each cell the sum of the keys that use it and, so many bits above it, their number, if that is at most
+    ``fullest``."""
+    M, tables = cell.shape
+    shift = (fullest * M).bit_length()
+    weights = np.arange(1 << shift, (1 << shift) + M, dtype=np.float64)
+    found = sum(np.bincount(cell[:, h], weights, total) for h in range(tables))
+    return np.asarray(found).astype(np.int64), shift
 
 
 def solve(cell: Array, total: int, answers: Array, C: int) -> Array | None:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from onelayer.gadgets.gadget import Gadget
 from onelayer.gadgets.retrieval import TABLES, Retrieval
 from onelayer.network.blocks import over_threads
-from onelayer.readouts.cells import Cells, cut
+from onelayer.readouts.cells import Cells, Column, columns_of
 from onelayer.readouts.method import ReadoutMethod, Task, readout
 from onelayer.readouts.peeling import solve
 from onelayer.readouts.plateaus import on_a_line
@@ -44,10 +44,11 @@ def construct(keys: Array, values: Array, dtype: np.dtype[Any], radius: float, s
     C = int(answers.max()) + 1
     if C > MOST_CLASSES:
         return None
+    columns = columns_of(keys)
     for attempt in range(TRIES):
         pairing = np.random.default_rng([seed, attempt, 7]).permutation(COORDINATES)
         load = (LOAD + 2.0 / np.sqrt(len(keys))) * RELOAD**attempt
-        tables = _hash(keys, pairing, load, radius)
+        tables = _hash(columns, pairing, load, radius)
         entries = solve(tables.cell, tables.total, answers, C)
         if entries is not None:
             assert (entries.take(tables.cell).sum(axis=1, dtype=np.int32) % C == answers).all()
@@ -78,11 +79,11 @@ def expected_parameters(values: Array) -> float:
     return float(TABLES * (per_table + G * G + 17 * (per_table / G + G)) + numbered)
 
 
-def _hash(keys: Array, pairing: Array, load: float, radius: float) -> _Tables:
-    M = len(keys)
+def _hash(keys: list[Column], pairing: Array, load: float, radius: float) -> _Tables:
+    M = len(keys[0].values)
     per_table = load * M / TABLES
     G = max(2, round((8.5 * per_table) ** (1 / 3)))  # least 3 cells + 3 G^2 + 17 * 3 (R + G)
-    finest = len(np.unique(keys[:: max(1, M >> 16), pairing[0]])) / VALUES_PER_ROW
+    finest = keys[pairing[0]].distinct / VALUES_PER_ROW
     G = max(G, int(np.ceil(per_table / max(finest, np.sqrt(per_table)))))
     R = int(np.ceil(per_table / G))
     rows: list[Any] = [None] * TABLES
@@ -91,9 +92,8 @@ def _hash(keys: Array, pairing: Array, load: float, radius: float) -> _Tables:
 
     def run(table: Any) -> None:
         h = table.start
-        i, j = int(pairing[2 * h]), int(pairing[2 * h + 1])
-        rows[h], row = cut(keys[:, i], i, R, 3 * radius)
-        columns[h], column = cut(keys[:, j], j, G, 3 * radius)
+        rows[h], row = keys[pairing[2 * h]].cut(R, 3 * radius)
+        columns[h], column = keys[pairing[2 * h + 1]].cut(G, 3 * radius)
         cell[:, h] = (h * R + row) * G + column
 
     over_threads(run, [slice(h, h + 1) for h in range(TABLES)])
