@@ -90,10 +90,11 @@ def files_in_words(path: object = None) -> Iterator[None]:
 
 
 class MissingExtraError(ImportError):
-    """An optional dependency is not installed; the message says which extra brings it."""
+    """An optional dependency is not installed; the message says how it is, from the index and in a checkout."""
 
     def __init__(self, wanted_for: str, module: str, extra: str) -> None:
+        package = {"sklearn": "scikit-learn"}.get(module, module)
         super().__init__(
             f"{wanted_for} needs the package {module!r}, which is not installed. "
-            f'Install it with: pip install "onelayer[{extra}]"'
+            f'Install it with: pip install {package} (in a checkout of onelayer: pip install ".[{extra}]")'
         )

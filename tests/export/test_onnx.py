@@ -41,6 +41,8 @@ OPERATORS = (
     "Add And Cast Constant Div Einsum Equal Gather Identity Less LessOrEqual MatMul Mul Range ReduceMax ReduceSum "
     "Relu Reshape Shape Softmax Squeeze Transpose Unsqueeze Where"
 )
+OF_A_MASK = "CumSum Expand Max Not Sub"
+PADDED = ("lengths", "attention_mask")
 
 
 def session(model: Transformer, level: LEVELS = OPTIMISED, **fixed: int) -> onnxruntime.InferenceSession:
@@ -102,10 +104,13 @@ def test_other_batches_and_lengths(name, stored) -> None:
 
 
 def assert_the_tensors(model: onnx.ModelProto, transformer: Transformer) -> None:
-    """Every weight once, by name, with its bytes, used by one node, and nothing besides."""
-    found = [(i.name, tuple(i.dims), i.raw_data) for i in model.graph.initializer]
+    """Every weight once, by name, with its bytes, used by one node, and nothing besides but what stands for no
+    padding."""
+    weights = [i for i in model.graph.initializer if i.name not in PADDED]
+    found = [(i.name, tuple(i.dims), i.raw_data) for i in weights]
     assert found == [(name, a.shape, a.tobytes()) for name, a in transformer.tensors()]
-    assert {numpy_helper.to_array(i).dtype for i in model.graph.initializer} == {transformer.dtype}
+    assert {numpy_helper.to_array(i).dtype for i in weights} == {transformer.dtype}
+    assert len(model.graph.initializer) == len(weights) + 1
     uses = [name for node in model.graph.node for name in node.input]
     assert all(uses.count(i.name) == 1 for i in model.graph.initializer)
 
@@ -121,16 +126,19 @@ def test_initialisers_of_every_part(dtype) -> None:
     assert_the_tensors(build(transformer), transformer)
 
 
-def test_the_file_is_standard(stored, tmp_path) -> None:
-    path = to_onnx(stored.transformer, tmp_path / "model.onnx")
+@pytest.mark.parametrize("padding", PADDED)
+def test_the_file_is_standard(stored, tmp_path, padding) -> None:
+    path = to_onnx(stored.transformer, tmp_path / "model.onnx", padding)
     assert os.listdir(tmp_path) == ["model.onnx"]
     onnx.checker.check_model(path, full_check=True)
     model = onnx.load(path)
     assert [(o.domain, o.version) for o in model.opset_import] == [("", 21)]
-    assert {node.op_type for node in model.graph.node} <= set(OPERATORS.split())
+    known = set(OPERATORS.split()) | (set(OF_A_MASK.split()) if padding == "attention_mask" else set())
+    assert {node.op_type for node in model.graph.node} <= known
     assert {node.domain for node in model.graph.node} == {""}
+    axes = {"lengths": ["lengths_N"], "attention_mask": ["mask_N", "mask_n"]}[padding]
     shapes = {v.name: [x.dim_param or x.dim_value for x in v.type.tensor_type.shape.dim] for v in model.graph.input}
-    assert shapes == {"tokens": ["N", "n", d] if stored.stored.is_real else ["N", "n"], "lengths": ["N"]}
+    assert shapes == {"tokens": ["N", "n", d] if stored.stored.is_real else ["N", "n"], padding: axes}
     assert [v.name for v in model.graph.output] == ["outputs"]
 
 
@@ -216,7 +224,7 @@ def test_without_onnx_the_error_names_the_extra() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert ran.stdout.startswith("MissingExtraError to_onnx needs the package 'onnx'")
-    assert 'pip install "onelayer[onnx]"' in ran.stdout
+    assert 'pip install ".[onnx]"' in ran.stdout
 
 
 def test_exporting_needs_neither_torch_nor_onnxruntime(tmp_path) -> None:

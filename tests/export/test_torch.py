@@ -191,4 +191,4 @@ def test_without_torch_the_error_names_the_extra() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert ran.stdout.startswith("MissingExtraError to_torch needs the package 'torch'")
-    assert 'pip install "onelayer[torch]"' in ran.stdout
+    assert 'pip install ".[torch]"' in ran.stdout

@@ -14,6 +14,7 @@ from onnx import helper, numpy_helper
 
 import onelayer
 from onelayer import approximate, save, to_onnx, to_torch
+from onelayer.export.torchscript import to_torchscript
 from onelayer.measure.exports import onnx_mismatch, replay, torch_mismatch
 from tests.cli.test_cli import run
 
@@ -37,15 +38,30 @@ def exported(request, tmp_path_factory):
     model = memorize(data[0], data[1], lengths=data[2] if len(data) > 2 else None, dtype=dtype)
     save(folder / "bundle", model, data=data)
     to_onnx(model, folder / "m.onnx")
+    to_onnx(model, folder / "masked.onnx", padding="attention_mask")
     torch.save(to_torch(model).state_dict(), folder / "m.pt")
+    to_torchscript(model, folder / "script.pt")
     return folder, model
 
 
 def test_honest_exports_are_the_certified_model(exported) -> None:
     folder, _ = exported
     assert onnx_mismatch(folder / "bundle", folder / "m.onnx") == ""
+    assert onnx_mismatch(folder / "bundle", folder / "masked.onnx") == ""
     assert torch_mismatch(folder / "bundle", folder / "m.pt") == ""
+    assert torch_mismatch(folder / "bundle", folder / "script.pt") == ""
     assert replay(folder / "bundle", ("numpy", "torch", "onnx")) == {"numpy": "", "torch": "", "onnx": ""}
+
+
+def test_a_script_of_another_model_is_found_out(exported, tmp_path) -> None:
+    """With another weight, and with the same weights used in another way."""
+    folder, model = exported
+    t = model.transformer
+    weight = np.nextafter(t.attention.W_V, np.inf)
+    others = {"weights": replace(t.attention, W_V=weight), "code": replace(t.attention, causal=True)}
+    for said, attention in others.items():
+        to_torchscript(replace(model, transformer=replace(t, attention=attention)), tmp_path / "other.pt")
+        assert said in torch_mismatch(folder / "bundle", tmp_path / "other.pt")
 
 
 def change_weight(m) -> None:
@@ -146,7 +162,9 @@ def function(request, tmp_path_factory):
     model = approximate(**FUNCTIONS[request.param], n=2, tolerance=0.1)
     model.save(folder / "bundle")
     to_onnx(model, folder / "m.onnx")
+    to_onnx(model, folder / "masked.onnx", padding="attention_mask")
     torch.save(to_torch(model).state_dict(), folder / "m.pt")
+    to_torchscript(model, folder / "script.pt")
     return folder, model
 
 

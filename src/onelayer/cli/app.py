@@ -19,6 +19,7 @@ from onelayer.cli import (
     casting,
     certificates,
     exit_codes,
+    exporting,
     inspection,
     lab,
     memorizing,
@@ -118,6 +119,7 @@ def predict(
 
 proofs = (inspection.inspect, certificates.verify, certificates.explain, certificates.report, casting.cast)
 others = (
+    exporting.export,
     race.race,
     memorizing.plan,
     text.memorize_text,

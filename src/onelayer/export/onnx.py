@@ -1,10 +1,14 @@
 """A model as an ONNX file of standard operators: one initialiser per weight, with the weight's name and bytes.
 
-    inputs   tokens [N, n, d] in the model's dtype, or ids [N, n] int64; lengths [N] int64, each from 1 to n
-    output   outputs [N, n, q]; rows at or after a length mean nothing
+    inputs   tokens [N, n, d] in the model's dtype, or ids [N, n] int64; and, where there is padding, lengths [N]
+             int64, each from 1 to n, or (as asked for) attention_mask [N, n] int64 with a 1 at every token
+    output   outputs [N, n, q]; rows of padding mean nothing
 
 With `asked = model.ask(X)`, of which the tokens and lengths go in, `model.answers(outputs, asked)` is what
 `model.predict(X)` gives.
+
+What the numbers mean is in the file: names of tokens and classes, digests and claims of the certificate in its
+metadata (`meaning_of`), and in the names of nodes the gadgets that they belong to.
 
 Nothing is folded or re-associated, so that the initialisers are the tensors that a certificate talks about.
 """
@@ -12,14 +16,16 @@ Nothing is folded or re-associated, so that the initialisers are the tensors tha
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
 from onelayer.errors import MissingExtraError, OptionError
+from onelayer.export.meaning import PREFIX, meaning_of
+from onelayer.export.whole_file import write_whole
+from onelayer.gadgets.stacks import Covered
 from onelayer.network.layers import LARGE_BLOCK
 from onelayer.network.weights import Attention, Grouped, Layer, Transformer
 
@@ -37,10 +43,19 @@ OPSET, IR_VERSION = 21, 10
 #: A protobuf message ends at 2 GB; some of it is kept for the graph itself.
 LARGEST, FOR_THE_GRAPH = (1 << 31) - 1, 1 << 20
 MOST_LOOPS, MOST_PIVOTS = 1024, 128
+#: How padding is given: a length of every sequence, or a mask with a 1 at every token.
+Padding = Literal["lengths", "attention_mask"]
 
 
-def to_onnx(model: Model | Transformer, path: str | os.PathLike[str]) -> Path:
-    """Write the model to one file; whatever happens, the path holds the old file, the new one, or nothing."""
+def to_onnx(model: Model | Transformer, path: str | os.PathLike[str], padding: Padding = "lengths") -> Path:
+    """Write the model to one file; whatever happens, the path holds the old file, the new one, or nothing.
+
+    ``padding`` names the second input, that nobody has to give: without it, all places are tokens. With a mask,
+    padding may be on either side.
+    """
+    if padding not in get_args(Padding):
+        needs = f"padding among {', '.join(get_args(Padding))}"
+        raise OptionError("data", needs, f"padding={padding!r}", "Choose one of them.")
     transformer = model if isinstance(model, Transformer) else model.transformer
     size = sum(array.nbytes for _, array in transformer.tensors())
     if size + FOR_THE_GRAPH > LARGEST:
@@ -51,11 +66,13 @@ def to_onnx(model: Model | Transformer, path: str | os.PathLike[str]) -> Path:
             "Use `save`, which has no such limit, or memorise with fewer plateaus or in float32.",
         )
     refuse_unwritable(transformer)
-    content = build(transformer).SerializeToString()
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    _write(target, content)
-    return target
+    made = build(transformer, padding, () if isinstance(model, Transformer) else model.gadgets)
+    if not isinstance(model, Transformer):
+        meaning = meaning_of(model)
+        helper.set_model_props(made, meaning)
+        made.doc_string = f"{meaning[PREFIX + 'model']}. {meaning[PREFIX + 'reading']}"
+    content = made.SerializeToString()
+    return write_whole(path, content)
 
 
 def refuse_unwritable(model: Transformer) -> None:
@@ -69,8 +86,8 @@ def refuse_unwritable(model: Transformer) -> None:
         raise OptionError("data", needs, found, "Export to PyTorch, or take fewer steps.")
 
 
-def build(model: Transformer) -> onnx.ModelProto:
-    """The graph `one-layer/1` of docs/certificate-v2.md as an ONNX model."""
+def build(model: Transformer, padding: Padding = "lengths", gadgets: Sequence[Covered] = ()) -> onnx.ModelProto:
+    """The graph `one-layer/1` of docs/certificate-v2.md as an ONNX model; gadgets give its nodes their names."""
     dtype = helper.np_dtype_to_tensor_dtype(model.dtype)
     ids = model.vocabulary_size is not None
     tokens = (
@@ -78,12 +95,16 @@ def build(model: Transformer) -> onnx.ModelProto:
         if ids
         else helper.make_tensor_value_info("tokens", dtype, ["N", "n", model.token_width])
     )
-    lengths = helper.make_tensor_value_info("lengths", onnx.TensorProto.INT64, ["N"])
+    # An input that has an initialiser need not be given. This one fits any number of sequences, so its axes must
+    # not be named as those of the tokens are.
+    axes = ["lengths_N"] if padding == "lengths" else ["mask_N", "mask_n"]
+    second = helper.make_tensor_value_info(padding, onnx.TensorProto.INT64, axes)
+    unpadded = numpy_helper.from_array(np.full([1] * len(axes), np.iinfo(np.int64).max), padding)
     outputs = helper.make_tensor_value_info("outputs", dtype, ["N", "n", model.output_width])
-    nodes = Nodes(model.dtype)
-    nodes.add("Identity", forward(nodes, model), name="outputs")
+    nodes = Nodes(model.dtype, gadgets)
+    nodes.add("Identity", forward(nodes, model, padding), name="outputs")
     initialisers = [numpy_helper.from_array(np.ascontiguousarray(a), name) for name, a in model.tensors()]
-    graph = helper.make_graph(nodes.list, "one-layer", [tokens, lengths], [outputs], initialisers)
+    graph = helper.make_graph(nodes.list, "one-layer", [tokens, second], [outputs], [*initialisers, unpadded])
     return helper.make_model(
         graph,
         producer_name="onelayer",
@@ -95,15 +116,24 @@ def build(model: Transformer) -> onnx.ModelProto:
 class Nodes:
     """The nodes of a graph in order. A value is known by its name; constants are nodes, not initialisers."""
 
-    def __init__(self, dtype: np.dtype[Any]) -> None:
-        self.dtype = dtype
+    def __init__(self, dtype: np.dtype[Any], gadgets: Sequence[Covered] = ()) -> None:
+        self.dtype, self.gadgets, self.part = dtype, gadgets, "tokens"
         self.list: list[onnx.NodeProto] = []
         self.layer = self.loop = ""  # before the names of a layer's weights, and of a loop's values
 
     def add(self, kind: str, *inputs: str, name: str | None = None, **attributes: Any) -> str:
         name = name or f"{kind}_{len(self.list)}"
-        self.list.append(helper.make_node(kind, list(inputs), [name], name, **attributes))
+        self.list.append(helper.make_node(kind, list(inputs), [name], f"{self.part}/{name}", **attributes))
         return name
+
+    def enter(self, part: str) -> None:
+        """Nodes from here on belong to this part, and are named after it."""
+        self.part = part
+
+    def enter_layer(self, stack: str, layer: int) -> None:
+        """They belong to a layer of a stack, and to the gadget which that layer is a part of."""
+        own = [g.kind for g in self.gadgets if not self.layer and g.stack == stack and g.start <= layer < g.stop]
+        self.enter("/".join([f"{self.layer}{stack}", *own, f"{layer}"]))
 
     def constant(self, value: Any, dtype: Any = np.int64) -> str:
         name = f"Constant_{len(self.list)}"
@@ -117,17 +147,28 @@ class Nodes:
         return self.add("Reshape", x, self.constant([0, 0, *last]))
 
 
-def forward(g: Nodes, model: Transformer) -> str:
+def forward(g: Nodes, model: Transformer, padding: Padding) -> str:
     length = g.add("Shape", "tokens", start=1, end=2)  # [n] as a list of one number
-    places = g.add("Range", g.constant(0), g.add("Squeeze", length), g.constant(1))  # 0 .. n-1
-    inside = g.add("Less", places, g.unsqueeze("lengths", 1), name="inside")  # [N, n]
+    order = g.add("Range", g.constant(0), g.add("Squeeze", length), g.constant(1))  # 0 .. n-1
+    places = order
+    if padding == "lengths":
+        inside = g.add("Less", order, g.unsqueeze("lengths", 1), name="inside")  # [N, n], or [1, n] without lengths
+    else:
+        zero, shape = g.constant(0), g.add("Shape", "tokens", start=0, end=2)
+        here = g.add("Not", g.add("Equal", "attention_mask", zero))
+        inside = g.add("Expand", here, shape, name="inside")
+        counted = g.add("CumSum", g.add("Cast", inside, to=onnx.TensorProto.INT64), g.constant(1))
+        places = g.add("Max", g.add("Sub", counted, g.constant(1)), zero)  # from the first token on, [N, n]
+    g.enter("embedding")
     h = embed(g, model, places, inside)
     for place, layer in enumerate(model.layers):
         g.layer = f"{place}." if place else ""
-        mask, keys = visible(g, layer.attention, h, places, inside)
+        g.enter(f"{g.layer}attention")
+        mask, keys = visible(g, layer.attention, h, order, inside)
         for loop in range(layer.repeat):
             g.loop = f"loop{loop}." if loop else ""
             h = stack(g, "feedforward", layer.feedforward, h)
+            g.enter(f"{g.layer}attention")
             h = g.add("Add", h, attention(g, layer.attention, h, mask, keys))
     g.loop = ""
     return stack(g, "readout", model.last_readout, h)
@@ -229,6 +270,7 @@ def stack(g: Nodes, name: str, layers: Sequence[Layer], h: str) -> str:
     for i, layer in enumerate(layers):
         if i:
             h = g.add("Relu", h)
+        g.enter_layer(name, i)
         own = f"{g.layer}{name}.{i}"
         h = write_grouped(g, own, layer, h) if isinstance(layer, Grouped) else g.add("MatMul", h, f"{own}.weight")
         h = g.add("Add", h, f"{own}.bias", name=f"{g.loop}{own}")
@@ -248,17 +290,3 @@ def write_grouped(g: Nodes, name: str, layer: Grouped, h: str) -> str:
     weight = g.add("Transpose", f"{name}.weight", perm=[0, 2, 1])
     products = g.add("Mul", g.reshape(h, groups, 1, inputs), weight)  # [N, n, groups, outputs, inputs]
     return g.reshape(g.add("ReduceSum", products, g.constant([-1]), keepdims=0), groups * outputs)
-
-
-def _write(target: Path, content: bytes) -> None:
-    handle, building = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(building, 0o644)
-        os.replace(building, target)
-    except BaseException:
-        os.unlink(building)
-        raise

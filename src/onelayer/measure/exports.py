@@ -37,11 +37,12 @@ def onnx_mismatch(folder: str | Path, path: str | Path) -> str:
         raise MissingExtraError("comparing an ONNX file", "onnx", "onnx") from None
     from onelayer.export.onnx import build
 
-    expected = build(read(folder).transformer)
     try:
         found = onnx.load_model_from_string(Path(path).read_bytes())
     except Exception as error:  # protobuf raises its own kinds
         return f"{path} is not an ONNX model ({str(error)[:80]})"
+    masked = any(taken.name == "attention_mask" for taken in found.graph.input)
+    expected = build(read(folder).transformer, "attention_mask" if masked else "lengths")
     weights = {t.name: t for t in found.graph.initializer}
     if len(weights) != len(found.graph.initializer):
         return "two initialisers share a name"
@@ -58,6 +59,7 @@ def onnx_mismatch(folder: str | Path, path: str | Path) -> str:
     if weights:
         return f"the initialiser {next(iter(weights))} is not part of the model"
     for i, (node, template) in enumerate(zip(found.graph.node, expected.graph.node, strict=False)):
+        node.name = template.name = ""  # it is for people
         if node.SerializeToString(deterministic=True) != template.SerializeToString(deterministic=True):
             return f"node {i} is {node.op_type} ({', '.join(node.output)}), not the template's {template.op_type}"
     if len(found.graph.node) != len(expected.graph.node):
@@ -74,17 +76,25 @@ def onnx_mismatch(folder: str | Path, path: str | Path) -> str:
 
 
 def torch_mismatch(folder: str | Path, path: str | Path) -> str:
-    """What makes a saved state dict another model than the certified one; empty if nothing does."""
+    """What makes a saved state dict, or a script, another model than the certified one; empty if nothing does."""
     torch = _torch("comparing a PyTorch file")
+    from onelayer.export import torchscript
     from onelayer.export.torch import to_torch
 
-    expected = to_torch(read(folder).transformer).state_dict()
+    module = to_torch(read(folder).transformer)
+    expected = module.state_dict()
     try:
-        found = torch.load(path, weights_only=True)
+        if torchscript.is_script(path):
+            loaded = torchscript.load_script(path)
+            if not torchscript.does_as(loaded, module):
+                return "its code is not that of the certified model"
+            found = loaded.state_dict()
+        else:
+            found = torch.load(path, weights_only=True)
     except FileNotFoundError:
         raise
     except Exception as error:  # unpickling refuses in many ways
-        return f"{path} is not a state dict ({str(error)[:80]})"
+        return f"{path} is not a state dict, nor a script ({str(error)[:80]})"
     if not isinstance(found, dict) or set(found) != set(expected):
         names = sorted(set(found) ^ set(expected)) if isinstance(found, dict) else [type(found).__name__]
         return f"the names differ: {', '.join(map(str, names[:3]))}"
