@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not run `__getattr_
     from onelayer.compile.attention import equivalent, fit_attention, identify  # noqa: F401
     from onelayer.compile.bound import ErrorBound, bound_error  # noqa: F401
     from onelayer.compile.learner import learner  # noqa: F401
+    from onelayer.compile.logits import with_logits  # noqa: F401
     from onelayer.compile.memorize import memorize  # noqa: F401
     from onelayer.compile.planning import Plan, plan  # noqa: F401
     from onelayer.compile.text import memorize_text  # noqa: F401
@@ -42,6 +43,7 @@ _NAMES = {
     "onelayer.compile.attention": ("equivalent", "fit_attention", "identify"),
     "onelayer.compile.bound": ("ErrorBound", "bound_error"),
     "onelayer.compile.learner": ("learner",),
+    "onelayer.compile.logits": ("with_logits",),
     "onelayer.compile.memorize": ("memorize",),
     "onelayer.compile.planning": ("Plan", "plan"),
     "onelayer.compile.text": ("memorize_text",),

@@ -15,6 +15,9 @@ from onelayer.interfaces import Answers, Examples, Function, NextToken
 from onelayer.interfaces.next_token import Prompt
 from onelayer.ledger import Ledger
 from onelayer.network.weights import Array, Transformer
+from onelayer.problems.answers import in_classes_of, read_answers
+from onelayer.problems.scopes import at_answers, in_places
+from onelayer.problems.sequences import Sequences
 from onelayer.problems.targets import Target
 
 Kind = TypeVar("Kind", bound=Answers)
@@ -36,6 +39,10 @@ class Abilities:
 
         def predict(self, X: Any) -> Any: ...
 
+        def ask(self, X: Any, lengths: Any = None) -> Sequences: ...
+
+        def outputs(self, sequences: Sequences) -> Array: ...
+
     def interface_as(self, kind: type[Kind], what: str) -> Kind:
         """The interface, if it is of this kind; else an error that says which models have ``what``."""
         if isinstance(self.interface, kind):
@@ -52,6 +59,42 @@ class Abilities:
             needs, found = "stored answers, for bits_per_parameter", f"this model {self.interface.says}"
             raise OptionError("data", needs, found, "Ask a model that `memorize` or `memorize_text` made.")
         return self.interface.stored_bits / self.n_parameters
+
+    @property
+    def has_logits(self) -> bool:
+        """Whether the network gives a number for each class, of which the largest is the answer."""
+        classes = self.interface.form.classes
+        return classes is not None and self.transformer.output_width == len(classes) > 1
+
+    def logits(self, X: Any, lengths: Any = None) -> Array:
+        """One number for each class, in the order of ``form.classes``: [N, n, C], or [N, C] for one answer each."""
+        if not self.has_logits:
+            needs, found = "a model with logits", f"this model {self.interface.says} and has none"
+            remedy = "Make it with memorize(..., logits=True), or of a model of classes with with_logits(model)."
+            raise OptionError("data", needs, found, remedy)
+        sequences, scope = self.ask(X, lengths), self.interface.form.scope
+        out = self.outputs(sequences)
+        return out if scope == "token" else at_answers(out, scope, sequences.lengths)
+
+    def predict_proba(self, X: Any, lengths: Any = None) -> Array:
+        """Probabilities of the classes, the softmax of `logits`; of a text, of the token after each window."""
+        if isinstance(self.interface, NextToken):
+            sequences = self.ask(X, lengths)
+            return at_answers(self.outputs(sequences), "last", sequences.lengths)
+        return np.exp(log_softmax(self.logits(X, lengths)))
+
+    def log_prob(self, X: Any, Y: Any = None, lengths: Any = None) -> Array:
+        """The log of the probability that the model gives each answer of Y, in its shape (0 at padding); or, of a
+        model of a text, each token of the text X after the window before it. An unknown class has -inf."""
+        if isinstance(self.interface, NextToken) and Y is None:
+            with np.errstate(divide="ignore"):
+                return np.log(self.interface.follow_up(self.windows, X))
+        given = log_softmax(self.logits(X, lengths))
+        sequences, form = self.ask(X, lengths), self.interface.form
+        rows = in_classes_of(form, read_answers(Y, sequences, form.scope))[:, 0].astype(np.int64)
+        flat = at_answers(given, "token", sequences.lengths) if form.scope == "token" else given
+        found = np.where(rows < 0, -np.inf, flat[np.arange(len(rows)), rows])
+        return in_places(found, sequences.N, sequences.n, sequences.lengths) if form.scope == "token" else found
 
     @property
     def target(self) -> Target:
@@ -108,3 +151,9 @@ class Abilities:
         """
         self.interface_as(NextToken, "generate")
         return b"".join(self.stream(prompt, length, sampled=sampled, seed=seed))
+
+
+def log_softmax(logits: Array) -> Array:
+    """In float64, whatever the logits are."""
+    below = logits.astype(np.float64) - logits.max(axis=-1, keepdims=True)
+    return np.asarray(below - np.log(np.exp(below).sum(axis=-1, keepdims=True)))

@@ -102,7 +102,7 @@ class Model(Abilities, EqualByContent):
             return answer(self.transformer, X, lengths, queries)
         sequences = self.ask(X, lengths)
         self.interface.admit(sequences, outside)
-        return self.form.decode(self.outputs(sequences, path), sequences.lengths)
+        return self.form.decode(self.rows(sequences, path), sequences.lengths)
 
     def algorithm(self, X: Any, y: Any = None, queries: Any = None) -> Any:
         """What the algorithm of a learner gives, step by step in NumPy: the claim `equals` compares with it."""
@@ -112,9 +112,15 @@ class Model(Abilities, EqualByContent):
         """What the network's last layer gives, [N, n, q]; the default, or an error, where `predict` says so."""
         return self.evaluator.outputs(sequences, path)
 
+    def rows(self, sequences: Sequences, path: Evaluation = "auto") -> Array:
+        """What answers are read off, [N, n, q]: outputs or, of logits, the number of the largest of them."""
+        return self.evaluator.largest(sequences, path) if self.has_logits else self.outputs(sequences, path)
+
     def answers(self, outputs: Any, sequences: Sequences) -> Any:
         """Answers from what an exported model computed for sequences that `ask` read, as `predict` gives them."""
-        return self.form.decode(self.evaluator.check_outputs(outputs, sequences), sequences.lengths)
+        found = self.evaluator.check_outputs(outputs, sequences)
+        found = found.argmax(axis=2)[..., None] if self.has_logits else found
+        return self.form.decode(found, sequences.lengths)
 
     @cached_property
     def evaluator(self) -> Evaluator:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+import onelayer_checker.core.largest
 import onelayer_checker.core.separated
 import onelayer_checker.functions
 import onelayer_checker.looped.kinds  # noqa: F401  (all of them add claims to the core's)
@@ -159,9 +160,8 @@ def check(
     except Exception as error:  # a traceback would exit with 1, the code of NOT VERIFIED
         return Report("UNFIT", (), "unforeseen", say_error(error))
     gate, why = missing(listed, required, same)
-    outcomes = {
-        verdict.outcome for verdict in (*(judged.verdict for judged in listed), same) if verdict is not None
-    }
+    verdicts = (*(judged.verdict for judged in listed), same)
+    outcomes = {verdict.outcome for verdict in verdicts if verdict is not None}
     proved = outcomes == {"proved"} and listed and not why
     result = "NOT VERIFIED" if "refuted" in outcomes else "VERIFIED" if proved else "UNKNOWN"
     return Report(result, tuple(listed), gate, why, notes(names, listed, stored, same), judge)
@@ -182,7 +182,8 @@ def missing(listed: list[Judged], required: list[Required], same: Verdict | None
     if lack:
         return "require", f"required and not proved: {', '.join(lack)}"
     bound = 0.0 if same is None else float(np.nextafter(same.value, 0.0))
-    if same is None or any(Required("memorizes", None, bound).met(found.claim, found.verdict) for found in listed):
+    wishes = (Required("memorizes", None, bound), Required("argmax"))
+    if same is None or any(wish.met(found.claim, found.verdict) for found in listed for wish in wishes):
         return "", ""
     return "data", f"the data given: it is not proved that these answers come back, off by at most {bound:.6g}"
 

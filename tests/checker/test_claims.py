@@ -19,6 +19,7 @@ FORMULA |= {"outputs": [0], "meant": [0], "planned": [0], "stages": [[0], [0], [
 #: What the specification demands of each type, beside arith and scope.
 NUMBERS = {
     "memorizes": {"eps"},
+    "argmax": {"margin"},
     "separated": {"r", "delta"},
     "robust": {"radius", "eps"},
     "rejects": {"eps"},
@@ -95,7 +96,7 @@ def test_bounds_are_not_negative(kind: str) -> None:
             assert Claim.read(given).numbers[name] == -1.0
         else:
             refused(given)
-            if name not in ("delta", "p"):
+            if name not in ("delta", "margin", "p"):
                 assert Claim.read(entry(kind, **{name: ZERO})).numbers[name] == 0.0
                 assert Claim.read(entry(kind, **{name: (-0.0).hex()})).numbers[name] == 0.0
 
@@ -103,6 +104,7 @@ def test_bounds_are_not_negative(kind: str) -> None:
 def test_samples_apart_by_nothing_are_not_separated() -> None:
     for zero in (0.0, -0.0):
         refused(entry("separated", delta=zero.hex()))
+        refused(entry("argmax", margin=zero.hex()))
     least = 2.0**-1074
     assert Claim.read(entry("separated", delta=least.hex())).numbers["delta"] == least
 

@@ -22,6 +22,7 @@ class Readout:
     """Answers are the coordinates themselves; it notes what it was asked."""
 
     widest = 1
+    outputs = 1
 
     def effort(self, A) -> float:  # noqa: ARG002
         return 1.0
@@ -55,6 +56,7 @@ class Network:
         self.r = r if callable(r) else (lambda *_: np.broadcast_to(np.asarray(r, float), self.m.shape))
         self.tensors: dict[str, np.ndarray] = {}
         self.readout = Readout(disagrees)
+        self.readout.outputs = self.m.shape[-1]
         self.feedforward = Readout()
         self.asked: list[tuple[float, str]] = []
 

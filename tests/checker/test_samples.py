@@ -101,13 +101,16 @@ def test_nothing_may_be_added(other) -> None:
         np.zeros((6, 2, 2)),
         np.zeros((6, 2), np.float32),
         np.zeros((6, 2), np.int64),
-        np.zeros((6, 1)),
         np.zeros((6, 3)),
     ],
     ids=lambda a: f"{a.shape} {a.dtype}",
 )
 def test_answers_have_the_shape_of_the_output(answers) -> None:
     refused(ids(answers=answers), IDS)
+
+
+def test_one_component_may_be_a_class_that_has_an_output() -> None:
+    assert read_data(ids(answers=np.ones((6, 1))), IDS).answers.shape == (6, 1)
 
 
 @pytest.mark.parametrize("name", ["lengths", "which"])

@@ -14,6 +14,7 @@ from onelayer.gadgets.gadget import Gadget
 from onelayer.gadgets.hats import Hats
 from onelayer.gadgets.layout import layouts
 from onelayer.gadgets.line import Line, trapezoids
+from onelayer.gadgets.logits import Logits
 from onelayer.gadgets.packed import Packed
 from onelayer.gadgets.place_gates import PlaceGates
 from onelayer.gadgets.plateaus import Plateaus
@@ -218,6 +219,15 @@ def ridges(rng: Rng, dtype: np.dtype) -> Case:
     return Case(gadget, inputs, inputs)
 
 
+def logits(rng: Rng, dtype: np.dtype) -> Case:
+    """One digit; two, as if classes were too many for one; and classes that are."""
+    C = some(rng, 2, 90)
+    few = Logits.of(C, dtype), Logits(C, some(rng, 1, C - 1), dtype), Logits.of(some(rng, 4097, 4200), dtype)
+    gadget = few[some(rng, 0, 2)]
+    stored = rng.integers(0, gadget.classes, (40, 1)).astype(dtype)
+    return Case(gadget, stored, rng.uniform(0, gadget.classes + 1, (40, 1)).astype(dtype))
+
+
 def affine(rng: Rng, dtype: np.dtype) -> Case:
     a, b = some(rng, 1, 5), some(rng, 1, 5)
     layer = Linear(rng.standard_normal((a, b)).astype(dtype), rng.standard_normal(b).astype(dtype))
@@ -241,6 +251,7 @@ CASES: dict[str, Callable[[Rng, np.dtype], Case]] = {
         words,
         clamp,
         ridges,
+        logits,
         affine,
     )
 }

@@ -31,6 +31,8 @@ Progress = Callable[[int, int], None]
 #: Radii tried for a robust claim, each a quarter of the one before; and sequences on which the first is found.
 TRIES, FEW = 4, 128
 LARGEST = 2.0**1000
+#: A margin that is asked for, before the one that is proved is claimed.
+LEAST = 2.0**-100
 #: Products up to which they are tried without a search.
 DENSE = 1 << 30
 FORMAT, TEMPLATE, LOOPED, PROFILE = "onelayer-certificate/2", "one-layer/1", "looped/1", "ieee-any-order/1"
@@ -96,6 +98,7 @@ def certify_data(
     memorizes  in real arithmetic and in the model's dtype: classes exactly; reals to within ``tolerance``, without
                which it is the rounding to that dtype. What cannot be proved is an error that names the first wrong
                answer, or the bound that can be
+    argmax     instead, of a model with logits: the output of the right class leads, by the margin that is proved
     separated  in real arithmetic, with the largest delta; left out if two contexts with equal answers coincide
     robust     in the model's dtype, for real tokens, with a radius in which no answer changes
     rejects    in the model's dtype, if it has a default: sequences put together at random that get it
@@ -103,10 +106,14 @@ def certify_data(
     """
     scope, dtype, names = model.form.scope, str(model.transformer.dtype), certifiable(names_of(model))
     most = {"eps": allowed_error(model, tensors["answers"], tolerance)}
-    exactly = [Claim("memorizes", arith, scope, {"eps": 0.0}).to_json() for arith in ("real", dtype)]
-    report = judge_claims(model.transformer, tensors, names, exactly, progress, [], budget=budget or float("inf"))
-    stored = prove_claims(report, [Claim("memorizes", arith, scope, most) for arith in ("real", dtype)], wrong)
-    if budget is not None:
+    kind, least = ("argmax", {"margin": LEAST}) if model.has_logits else ("memorizes", {"eps": 0.0})
+    asked_for = [Claim(kind, arith, scope, least) for arith in ("real", dtype)]
+    entries = [claim.to_json() for claim in asked_for]
+    report = judge_claims(model.transformer, tensors, names, entries, progress, [], budget=budget or float("inf"))
+    if not model.has_logits:
+        asked_for = [replace(claim, numbers=most) for claim in asked_for]
+    stored = prove_claims(report, asked_for, wrong)
+    if budget is not None or model.has_logits:  # that unknown inputs get the default is said of class numbers only
         tensors = {name: a for name, a in tensors.items() if name not in ("strangers", "default")}
     if "strangers" in tensors:
         few = tensors["strangers"].size * model.n_parameters <= DENSE  # then a dense check can afford it too
@@ -117,7 +124,7 @@ def certify_data(
         )
         tensors = _provable(tensors, asked, Claim("rejects", dtype, scope, {"eps": 0.0}))
     rejects = [Claim("rejects", dtype, scope, {"eps": 0.0})] if "strangers" in tensors else []
-    eps = stored[-1][0].numbers["eps"]
+    eps = stored[-1][0].numbers.get("eps", 0.0)
     robust = _robust(report, model, tensors, eps) if budget is None else iter(())
     for further in (_widest_separation(report, scope), *robust, *rejects):
         if further is None or further.type in [claim.type for claim, _ in stored]:

@@ -75,8 +75,8 @@ def _strangers(model: Model, sequences: Sequences) -> dict[str, Array]:
     n = sequences.n if sequences.lengths is None else int(sequences.lengths.min())
     at = rng.integers(0, sequences.N, (STRANGERS, n)), rng.integers(0, n, (STRANGERS, n))
     tokens = sequences.tokens[at]
-    outputs = model.outputs(Sequences(tokens, None, sequences.vocabulary))
-    rejected = (outputs == default.astype(outputs.dtype)).all(axis=(1, 2))
+    rows = model.rows(Sequences(tokens, None, sequences.vocabulary))
+    rejected = (rows == default.astype(rows.dtype)).all(axis=(1, 2))
     if not rejected.any():
         return {}
     kept = tokens[rejected].astype(model.transformer.dtype) if sequences.is_real else tokens[rejected]

@@ -25,6 +25,9 @@ CLASSES = float(np.nextafter(0.5, 0.0))
 LARGEST = float(np.finfo(np.float64).max)
 
 
+REMEDY = 'Use readout="plateaus", or save without a certificate.'
+
+
 class Unproved(PrecisionError):
     """The checker could not prove what was to be claimed in this arithmetic."""
 
@@ -55,7 +58,7 @@ def allowed_error(model: Model, answers: Array, tolerance: float | None) -> floa
 
 
 def prove_claims(report: Report, claims: Sequence[Claim], wrong: Callable[[], str]) -> list[tuple[Claim, Verdict]]:
-    """The claims with the error that was certain instead of the one that was allowed; an error where it is not.
+    """The claims with the error, or margin, that was certain instead of the one asked for; an error where none is.
 
     ``wrong`` names the first answer that the model, when it is asked, does not give; empty if it gives them all.
     """
@@ -65,7 +68,10 @@ def prove_claims(report: Report, claims: Sequence[Claim], wrong: Callable[[], st
         if verdict.outcome != "proved":
             raise _unproved_error(report, claims, claim, verdict, wrong())
     # The comparisons that proved the bound prove the largest error, which is not above it.
-    return [(replace(claim, numbers={"eps": found[claim.arith].value}), found[claim.arith]) for claim in claims]
+    return [
+        (replace(claim, numbers=dict.fromkeys(claim.numbers, found[claim.arith].value)), found[claim.arith])
+        for claim in claims
+    ]
 
 
 def _unproved_error(
@@ -74,10 +80,13 @@ def _unproved_error(
     if wrong:
         needs, remedy = "the answers that the model gives", "Certify the data that it memorised."
         return Unproved("memorize", needs, f"the first wrong answer: {wrong}", remedy)
+    if claim.type == "argmax":
+        found = f"it says {verdict.outcome}: {verdict.why}"
+        return Unproved("memorize", f"logits whose largest the checker can prove in {claim.arith}", found, REMEDY)
     loose = [report.judge(replace(other, numbers={"eps": LARGEST})) for other in claims]
     best = at_most(max(bound.value for bound in loose))
     could = all(bound.outcome == "proved" for bound in loose)
-    remedy = 'Use readout="plateaus", or save without a certificate.'
+    remedy = REMEDY
     if could and claim.numbers["eps"] != CLASSES:
         remedy = f"Pass tolerance={best} if that is enough. {remedy}"
     return Unproved(

@@ -93,6 +93,9 @@ def sentence(claim: Claim) -> str:
     each = {"token": "token", "sequence": "sequence", "last": "sequence's last token"}[claim.scope]
     if claim.type == "memorizes":
         return f"{where}, the answer at every stored {each} is {exactly}"
+    if claim.type == "argmax":
+        right = f"the output of the stored class at every stored {each}"
+        return f"{where}, {right} exceeds every other by at least {n['margin']:.6g}"
     if claim.type == "rejects":
         return f"{where}, every listed unknown sequence gets the default"
     if claim.type == "robust":
@@ -105,7 +108,7 @@ def sentence(claim: Claim) -> str:
 
 def in_one_sentence(claims: Sequence[Claim], names: Names | None, sequences: int, answers: int) -> str:
     """Whose answers, in which arithmetic, for which data; and what decides whether they are a person's own."""
-    stored = [claim for claim in claims if claim.type == "memorizes"]
+    stored = [claim for claim in claims if claim.type in ("memorizes", "argmax")]
     about = stored or [claim for claim in claims if claim.about_function]
     where = " and ".join(dict.fromkeys(SHORTLY[claim.arith] for claim in about))
     if not about:
@@ -114,7 +117,7 @@ def in_one_sentence(claims: Sequence[Claim], names: Names | None, sequences: int
         return (
             f"For inputs of a box, not for stored answers: the network is near the function named below, {where}."
         )
-    eps = max(claim.numbers["eps"] for claim in stored)
+    eps = max(claim.numbers.get("eps", 0.0) for claim in stored)
     if names is None:
         under, answer = "under names that were not certified (version 1)", "number"
     else:

@@ -79,6 +79,7 @@ OnConflictOption = Annotated[
         "--on-conflict", help="Which answer to keep if a context has several; drop: leave such sequences out."
     ),
 ]
+LogitsOption = Annotated[bool, typer.Option("--logits", help="One logit per class, the largest is the answer.")]
 Seed = Annotated[int, typer.Option(min=0, help="The same data and seed give the same weights.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file or folder.")]
 
@@ -94,6 +95,7 @@ def options_for(
     default: str | None,
     false_hits: float | None,
     seed: int,
+    logits: bool = False,
 ) -> Options:
     """The options of `memorize` and `plan` as the library takes them. Sentences are read in their order."""
     options = Options(
@@ -109,6 +111,8 @@ def options_for(
         options["default"] = like_answers(default, table.Y)
     if false_hits is not None:
         options["false_hits"] = false_hits
+    if logits:
+        options["logits"] = True
     return options
 
 
@@ -131,6 +135,7 @@ def in_options(message: str) -> str:
     return (
         message.replace("positions=True", "--positions")
         .replace("overwrite=True", "--overwrite")
+        .replace("logits=True", "--logits")
         .replace("certify=True", "--certificate")
         .replace("`save` wrote", "`onelayer memorize` wrote")
         .replace("save without a certificate", "pass --no-certificate")

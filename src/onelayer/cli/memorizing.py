@@ -13,6 +13,7 @@ from onelayer.cli.console import (
     Default,
     Dtype,
     FalseHits,
+    LogitsOption,
     MappingOption,
     OnConflictOption,
     Overwrite,
@@ -54,6 +55,7 @@ def memorize(
     positions: Positions = None,
     default: Default = None,
     false_hits: FalseHits = None,
+    logits: LogitsOption = False,
     on_conflict: OnConflictOption = "refuse",
     conflicts_file: Annotated[
         Path | None,
@@ -74,8 +76,8 @@ def memorize(
     as_json: AsJson = False,
 ) -> None:
     """Compile sequences and answers into a one-layer model, check every answer, and certify it."""
+    chosen = (rank, dtype, mapping, readout, positions, default, false_hits, seed, logits)
     if (by := cluster_of(workers, cluster)) is not None:
-        chosen = (rank, dtype, mapping, readout, positions, default, false_hits, seed)
         sharding = Sharding(cluster=by, folder=out_dir, shard_answers=shard_answers, overwrite=overwrite)
         memorize_in_shards(data, chosen, sharding, on_conflict, certificate is not False, as_json)
         return
@@ -84,7 +86,7 @@ def memorize(
     with progress() as step, about(data):
         step("reading")
         table = read_table(data)
-        options = options_for(data, table, rank, dtype, mapping, readout, positions, default, false_hits, seed)
+        options = options_for(data, table, *chosen)
         read = data_of(table)
         if conflicts_file is not None:
             write_conflicts(
@@ -150,6 +152,7 @@ def plan(
     positions: Positions = None,
     default: Default = None,
     false_hits: FalseHits = None,
+    logits: LogitsOption = False,
     on_conflict: OnConflictOption = "refuse",
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -158,7 +161,8 @@ def plan(
     with progress() as step, about(data):
         step("reading")
         table = read_table(data)
-        options = options_for(data, table, rank, dtype, mapping, readout, positions, default, false_hits, seed)
+        chosen = (rank, dtype, mapping, readout, positions, default, false_hits, seed, logits)
+        options = options_for(data, table, *chosen)
         result = plan_data(*data_of(table), on_conflict=on_conflict, on_step=step, **options)
     if as_json:
         print_json(result.to_json())

@@ -18,6 +18,7 @@ from numpy.typing import DTypeLike
 
 from onelayer.certificates.data import of_answers
 from onelayer.compile.comparison import smallest
+from onelayer.compile.logits import append_logits
 from onelayer.compile.prove import certify_model, too_large, without_proof
 from onelayer.compile.unknown_inputs import unknown_inputs
 from onelayer.errors import PrecisionError
@@ -76,6 +77,7 @@ def memorize(
     positions: bool = False,
     default: Any = NO_DEFAULT,
     false_hits: float | None = None,
+    logits: bool = False,
     seed: int = 0,
     scope: Scope | None = None,
     on_conflict: OnConflict = "refuse",
@@ -95,14 +97,14 @@ def memorize(
     mapping   how contexts are told apart: "temperature", "shared_query", "lattice" (sums of whole numbers),
               "averages", "rank_one" (Theorem K), "published" (Theorem 2, whose constants no float holds), or "auto"
     readout   how answers are read off: "plateaus", "boxes", "table", "retrieval", "packed" (several answers to a
-              weight), "bits", "triangular", or "auto"
+              weight), "bits", "triangular", or "auto"; "logits" is "auto" with ``logits``
     positions whether the order of the tokens matters
     default   what an input that is not stored is answered. Some contexts are so close to stored ones that they are
-              taken for them: the ledger has a bound on their share, with what it assumes (``false_hits``), and what
-              was measured on random sequences (``false_hits_measured``). A sequence with a token that is not in the
-              vocabulary, or too large for the dtype, gets it everywhere; without a default, both are errors
+              taken for them: the ledger bounds their share (``false_hits``) and measures it. A sequence with a
+              token not in the vocabulary, or too large for the dtype, gets it; without a default, both are errors
     false_hits  with a default, which share of unknown inputs may get another answer: stored answers are given
               fingerprints of so many bits, -log2 of it. Left out, 1e-4 for many answers; few are kept in a table
+    logits    of classes: one logit for each instead of its number; the right one leads by 32. See `with_logits`
     seed      same data and seed, same weights
     scope     "token" or "sequence", where the shape of Y leaves it open
     on_conflict  where one context has several answers: "refuse" the data; keep the "first", or the most frequent
@@ -111,15 +113,14 @@ def memorize(
               the build, and if it can be. The model has its ``certificate``; without one, the ledger says why
     tolerance how far real answers may be off, to be proved; by default as far as rounding to the dtype
     on_step   called with a line of text at each stage
-    cluster   for data that no memory holds: processes, or a Dask cluster, that write the model to ``folder`` in
-              shards; `onelayer.sharded.build.Sharding` says how X and Y are given then, and what else is chosen
+    cluster   for data that no memory holds: processes or a Dask cluster write shards to ``folder`` (`Sharding`)
 
     Raises HypothesisError, naming the place and a remedy, for data that no such model can satisfy.
     >>> model = memorize([["river", "bank"], ["bank", "robber"]], [["water", "shore"], ["money", "crime"]])
     >>> model.predict([["robber", "bank"]]).tolist()
     [['crime', 'money']]
     """
-    options = Options(lengths=lengths, rank=rank, dtype=dtype, mapping=mapping, readout=readout)
+    options = Options(lengths=lengths, rank=rank, dtype=dtype, mapping=mapping, readout=readout, logits=logits)
     options |= Options(positions=positions, default=default, false_hits=false_hits, seed=seed, scope=scope)
     if shards.get("cluster") is not None:
         return build_shards(X, Y, Wish(options, on_conflict, certify is not False, compile_shard), shards, on_step)
@@ -188,7 +189,7 @@ def assemble(problem: Problem, found: BestCandidate, about_data: tuple[Constant,
     built = replace(model, ledger=Ledger((*_ledger(problem, found, model), *extra, *about_data)))
     if "evaluator" in vars(model):  # of the same weights: what was recognised need not be recognised again
         vars(built)["evaluator"] = model.evaluator
-    return built
+    return append_logits(built) if problem.logits else built
 
 
 def _measured_error(problem: Problem, model: Model, readout: str) -> float:

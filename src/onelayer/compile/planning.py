@@ -9,6 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from onelayer.compile.comparison import count_parameters, smallest
+from onelayer.compile.logits import count_logits
 from onelayer.compile.memorize import assemble, settle_conflicts
 from onelayer.errors import HypothesisError
 from onelayer.problems.conflicts import OnConflict
@@ -75,7 +76,7 @@ def plan(
     except HypothesisError as error:
         conflicts = settle_conflicts(given.sequences, given.answers, "first", options).conflicts
         return Plan(False, str(error), conflicts=len(conflicts), seconds=time.perf_counter() - start)
-    parameters = count_parameters(found)
+    parameters = count_parameters(found) + count_logits(problem)
     span = float(np.ptp(found.context_map.coordinates, axis=0).max())
     unit_radius = found.context_map.radius / (float(np.finfo(problem.dtype).eps) / 2)
     return Plan(

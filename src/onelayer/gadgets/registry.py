@@ -7,6 +7,7 @@ from onelayer.gadgets.choice import Choice
 from onelayer.gadgets.clamp import Clamp
 from onelayer.gadgets.gadget import Gadget
 from onelayer.gadgets.hats import Hats
+from onelayer.gadgets.logits import Logits
 from onelayer.gadgets.packed import Packed
 from onelayer.gadgets.place_gates import PlaceGates
 from onelayer.gadgets.plateaus import Plateaus
@@ -32,6 +33,7 @@ GADGETS: list[type[Gadget]] = [
     Steps,
     Clamp,
     Ridges,
+    Logits,
     Affine,
 ]
 

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from onelayer.errors import DataError, OptionError
+from onelayer.gadgets.logits import Logits
 from onelayer.gadgets.stacks import Covered, Parts, find_search, read_parts
-from onelayer.network.blocks import Stacks, evaluate
+from onelayer.network.blocks import Stacks, apply_stack, evaluate
 from onelayer.network.range import safe_sizes, watch_range
 from onelayer.network.weights import Array, Transformer
 from onelayer.problems.blocks import blocks
 from onelayer.problems.sequences import Sequences
 
 Evaluation = Literal["auto", "dense", "fast"]
+#: Numbers of outputs that are held at a time, where only the largest of each token is asked for.
+HELD = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,36 @@ class Evaluator:
             lengths = None if lengths is None else lengths[near]
             out[near] = evaluate(self.transformer, sequences.tokens[near], lengths, stacks)
         return self._settle(out, sequences)
+
+    def largest(self, sequences: Sequences, path: Evaluation = "auto") -> Array:
+        """[N, n, 1] the number of the largest output, of the first if there are several.
+
+        Behind logits that is the class number that they are made of, wherever it is that of a class."""
+        found = self._before_logits
+        if found is None or path == "dense":
+            step = max(1, HELD // (sequences.n * self.transformer.output_width))
+            parts = (self.outputs(some, path) for some in sequences.in_blocks(step))
+            return np.concatenate([out.argmax(axis=2)[..., None] for out in parts])
+        before, logits = found
+        out = before.outputs(sequences, path)
+        number = out.reshape(-1, 1)
+        unsure = ~logits.is_class(number[:, 0])
+        number[unsure] = apply_stack(logits.dense, np.maximum(number[unsure], 0)).argmax(axis=1)[:, None]
+        return out
+
+    @cached_property
+    def _before_logits(self) -> tuple[Evaluator, Logits] | None:
+        """What gives the class number, and the logits behind it; None if the network does not end in logits."""
+        last = self.parts["readout"][-1] if self.parts["readout"] else None
+        if last is None or not isinstance(last.gadget, Logits) or not last.covered.start:
+            return None
+        shorter = replace(self.transformer, readout=self.transformer.readout[: last.covered.start])
+        return Evaluator(shorter, self.default, self.gadgets), last.gadget
+
+    def _default_output(self, dtype: np.dtype[Any]) -> Array:
+        """Of a default that is a class, its logits, where the network gives logits."""
+        row, found = np.array(self.default, dtype), self._before_logits
+        return row if found is None else found[1].search(row[None])[0]
 
     def check_outputs(self, outputs: Any, sequences: Sequences) -> Array:
         """What another runtime computed, with the default where this one has it."""
@@ -104,7 +137,7 @@ class Evaluator:
         if bad.any():
             if self.default is None:
                 raise self._out_of_range(sequences, int(np.argmax(bad)))
-            out[bad] = np.array(self.default, out.dtype)
+            out[bad] = self._default_output(out.dtype)
         return out
 
     def _out_of_range(self, sequences: Sequences, i: int) -> DataError:

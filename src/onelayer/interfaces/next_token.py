@@ -96,6 +96,14 @@ class NextToken(Answers):
             return np.zeros_like(windows.distributions[0])
         return np.asarray(windows.distributions[windows.next_class(window)])
 
+    def follow_up(self, windows: WindowModel, text: Prompt) -> Array:
+        """[N] the probability of each token of a text, after the window before it."""
+        ids = self.encode(text)
+        found = np.empty(len(ids), np.float64)
+        for rows, classes in windows.classes(pad_start(ids, self.context, self.tokens.size)):
+            found[rows] = windows.distributions[classes, ids[rows]]
+        return found
+
     def follow(self, windows: WindowModel, prompt: Prompt, length: int, sampled: bool, seed: int) -> Iterator[int]:
         """Token ids that follow, one at a time: the likeliest (of equals the smallest id), or sampled. There are
         fewer than ``length`` where the text ends, or where it is left and the model knows what is not stored."""

@@ -116,11 +116,15 @@ def replay(folder: str | Path, runtimes: Iterable[str], most: int = 2_000) -> di
     found = read_certified(folder)
     data, dtype = found.data, str(model.transformer.dtype)
     claims = [claim for claim in found.claims if claim.arith == dtype]
-    stored = sorted((c for c in claims if c.type == "memorizes"), key=lambda claim: claim.numbers["eps"])
+    stored = [claim for claim in claims if claim.type in ("memorizes", "argmax")]
+    stored.sort(key=lambda claim: claim.numbers.get("eps", 0.0))
     near = [claim for claim in claims if claim.type in ("sup_error", "sup_error_everywhere")]
     if not stored and not near:
         raise OptionError(
-            "data", f"a claim memorizes or sup_error in {dtype} to replay", "there is none", "Certify the model."
+            "data",
+            f"a claim memorizes, argmax or sup_error in {dtype} to replay",
+            "there is none",
+            "Certify the model.",
         )
     widest = max(layer.width for layer in (*model.transformer.feedforward, *model.transformer.readout))
     asked = (
@@ -129,6 +133,8 @@ def replay(folder: str | Path, runtimes: Iterable[str], most: int = 2_000) -> di
     said = {}
     for name in runtimes:
         out = _runner(name, model)(asked.tokens, asked.lengths)
+        if stored and stored[0].type == "argmax":
+            out = np.where(np.isfinite(out).all(axis=2), out.argmax(axis=2), np.nan)[..., None]
         off = np.nan_to_num(np.abs(out - asked.wanted).max(axis=2), nan=np.inf)
         off = np.where(asked.inside, off, 0.0)
         worst = np.unravel_index(int(np.argmax(off)), off.shape)
@@ -164,7 +170,7 @@ def _stored_questions(model: Parts, claim: Claim, data: dict[str, Array], most: 
         if model.interface.form.scope == "last"
         else places < lengths[some][:, None]
     )
-    eps = claim.numbers["eps"]
+    eps = claim.numbers.get("eps", 0.0)
     return Asked(np.ascontiguousarray(tokens[some]), lengths[some], wanted, inside, eps, "sequence", some)
 
 

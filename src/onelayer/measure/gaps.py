@@ -128,7 +128,7 @@ def _sample(model: Model, samples: Sequences, answer: int) -> str:
     i, k = int(at[0][0]), int(at[1][0])
     length = samples.n if samples.lengths is None else int(samples.lengths[i])
     one = Sequences(samples.tokens[i : i + 1, :length], None, samples.vocabulary)
-    said = _answer(model, model.outputs(one)[0, k])
+    said = _answer(model, model.rows(one)[0, k])
     if isinstance(model.interface, NextToken):
         start = model.interface.tokens.size  # stands before the beginning of the text
         text = model.interface.decode([token for token in one.tokens[0] if token < start])

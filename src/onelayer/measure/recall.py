@@ -61,8 +61,7 @@ def recall_answers(model: Model, X: Any, Y: Any, lengths: Any = None) -> Recall:
     sequences = model.ask(X, lengths)
     wanted = read_answers(Y, sequences, model.form.scope)
     rows = in_classes_of(model.form, wanted)
-    outputs = model.outputs(sequences)
-    given = at_answers(outputs, model.form.scope, sequences.lengths)
+    given = at_answers(model.rows(sequences), model.form.scope, sequences.lengths)
     if model.form.classes is not None:
         right = (np.rint(given) == rows).all(axis=1)
     else:

@@ -133,6 +133,8 @@ def round_weights(model: Transformer, dtype: Half) -> tuple[Transformer, int, fl
 def _compare(model: Model, dtype: Half, wanted: Answers, at: Array, given: Array) -> Array:
     """Which answers are right, as `recall` judges it, the dtype being this one."""
     rows = in_classes_of(model.form, wanted)[at]
+    if model.has_logits:
+        return np.asarray(np.isfinite(given).all(axis=1) & (given.argmax(axis=1) == rows[:, 0]))
     if model.form.classes is not None:
         return np.asarray((np.rint(given) == rows).all(axis=1))
     allowed = model.interface.allowed_error

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -51,6 +51,13 @@ class Sequences:
     @property
     def is_real(self) -> bool:
         return self.vocabulary is None
+
+    def in_blocks(self, step: int) -> Iterator[Sequences]:
+        """The same, ``step`` sequences at a time."""
+        for start in range(0, self.N, step):
+            rows = slice(start, start + step)
+            lengths, unknown = (None if a is None else a[rows] for a in (self.lengths, self.unknown))
+            yield replace(self, tokens=self.tokens[rows], lengths=lengths, unknown=unknown)
 
     def valid(self) -> Array | None:
         """Which places hold a token, [N, n], or None for all."""

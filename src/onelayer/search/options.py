@@ -9,7 +9,7 @@ from onelayer.contexts.mapping import MAPPINGS
 from onelayer.errors import HypothesisError, OptionError
 from onelayer.readouts import fit
 from onelayer.readouts.method import READOUTS, ReadoutMethod, names_of
-from onelayer.search.problem import Problem
+from onelayer.search.problem import LOGITS, Problem
 from onelayer.statements import CATALOGUE
 
 MAX_RANK = 64
@@ -22,7 +22,7 @@ def mapping_names() -> list[str]:
 
 
 def readout_names() -> list[str]:
-    return ["auto", *READOUTS]
+    return ["auto", *READOUTS, LOGITS]
 
 
 def check_options(problem: Problem) -> None:

@@ -23,6 +23,8 @@ Mapping: TypeAlias = str
 Readout: TypeAlias = str
 
 
+#: The readout that is any other with logits behind it.
+LOGITS = "logits"
 #: A fingerprint and a class share a whole number below 2^24.
 SMALLEST_SHARE = 1e-6
 
@@ -50,6 +52,7 @@ class Options(TypedDict, total=False):
     false_hits: float | None
     seed: int
     scope: Scope | None
+    logits: bool
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,7 @@ class Problem:
     default: Array | None  # [q]
     seed: int
     false_hits: float | None = None  # which share of unknown inputs may not get it, if a person chose
+    logits: bool = False  # behind the class number, one for each class
 
     @property
     def stream(self) -> Stream:
@@ -105,6 +109,7 @@ def read_problem(X: Any, Y: Any, options: Options) -> Problem:
         raise OptionError("memorize", 'scope "token" or "sequence"', f"scope={scope!r}", "Choose one of them.")
     sequences = read_sequences(X, options.get("lengths"))
     answers = read_answers(Y, sequences, scope)
+    readout, logits = _logits(options, answers.form)
     answers, default = _with_default(answers, options.get("default", NO_DEFAULT))
     shortage = _shortage(answers, default, number)
     if dtype is None and (shortage or not _float32_holds(sequences, answers, default)):
@@ -120,11 +125,23 @@ def read_problem(X: Any, Y: Any, options: Options) -> Problem:
         bool(options.get("positions", False)),
         options.get("mapping", "auto"),
         options.get("rank"),
-        options.get("readout", "auto"),
+        readout,
         default,
         seed,
         _false_hits(options.get("false_hits"), default),
+        logits,
     )
+
+
+def _logits(options: Options, form: AnswerForm) -> tuple[Readout, bool]:
+    """Which readout finds the class, and whether logits follow: "logits" is any readout with logits behind it."""
+    readout, wanted = options.get("readout", "auto"), options.get("logits", False)
+    readout, wanted = ("auto", True) if readout == LOGITS else (readout, bool(wanted))
+    if wanted and form.classes is None:
+        kind = "real numbers" if form.components is None else f"vectors of {form.components} numbers"
+        remedy = "Leave logits out; or make each answer one class, say a word or a whole number."
+        raise OptionError("memorize", "answers that are classes, for logits", f"they are {kind}", remedy)
+    return readout, wanted
 
 
 def _false_hits(wanted: Any, default: Array | None) -> float | None:

@@ -188,6 +188,9 @@ def _job(building: Path, source: Source, wish: Wish, size: int, workers: Workers
 def _dtype(options: Options, source: Source) -> np.dtype[Any]:
     """As asked for, if these options can be met at all; else float32, if the files hold nothing longer."""
     problem = read_problem(*source.sample(FEW), options)
+    if problem.logits:
+        needs, found = "class numbers, in shards", "logits were asked for"
+        raise OptionError("memorize", needs, found, "Leave logits out; with_logits adds them to a loaded shard.")
     check_options(problem)
     if not problem.dtype_is_free:
         return problem.dtype

@@ -14,6 +14,7 @@ from onelayer_checker.core.budget import spend, spend_on_coordinates
 from onelayer_checker.core.claims import KINDS, Claim, Kind, Verdict
 from onelayer_checker.core.files import Malformed
 from onelayer_checker.core.graph import BLOCK, Network
+from onelayer_checker.core.layers import Stack
 from onelayer_checker.core.processes import side_by_side
 from onelayer_checker.core.samples import Data
 
@@ -96,6 +97,13 @@ class Judge:
         wanted = int(data.lengths.sum()) if claim.scope == "token" else len(data.lengths)
         if len(data.which) != wanted:
             raise Malformed("data", f"scope {claim.scope} needs {wanted} answers, there are {len(data.which)}")
+        classes, outputs = data.answers[:, 0], self.network.readout.outputs
+        if claim.type == "argmax":
+            whole = (classes == np.floor(classes)) & (classes >= 0) & (classes < outputs)
+            if data.answers.shape[1] != 1 or outputs < 2 or not whole.all():
+                raise Malformed("claim", "argmax needs two outputs or more, and answers that are numbers of them")
+        elif claim.type != "separated" and data.answers.shape[1] != outputs:
+            raise Malformed("claim", "each class has an output: only argmax is about such answers")
         if claim.type == "rejects" and data.strangers is None:
             raise Malformed("claim", "there are no strangers to reject")
         if claim.type == "robust" and data.tokens.dtype == np.int64:
@@ -114,12 +122,12 @@ class Judge:
             self.proved.append((claim, verdict))
         return verdict
 
-    def compare_ways(self, samples: Samples, A: Arithmetic) -> None:
+    def compare_ways(self, samples: Samples, A: Arithmetic, readout: Stack | None = None) -> None:
         """Refuse to go on where a faster evaluation of the readout contradicts the dense one."""
         key = ("compared", A.name, id(samples))
         if key in self.memo or not self.compare:
             return
-        for at in self.network.readout.disagrees(samples.t, A)[:1]:
+        for at in (readout or self.network.readout).disagrees(samples.t, A)[:1]:
             where = f"sequence {samples.i[at]}, token {samples.k[at]}"
             raise Disagreement(f"search and dense evaluation disagree at {where}")
         some = np.unique(np.linspace(0, len(self.data.tokens) - 1, COMPARED).astype(int))

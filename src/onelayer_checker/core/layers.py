@@ -81,6 +81,14 @@ class Stack:
     def apply(self, x: Ball, A: Arithmetic) -> Ball:
         return run_stack(self.layers, x, A) if self.layers else x
 
+    @property
+    def outputs(self) -> int:
+        return int(self.layers[-1].bias.size)
+
+    def cut(self) -> tuple[Stack, Layer]:
+        """All layers but the last, and that."""
+        return Stack(self.layers[:-1]), self.layers[-1]
+
     def disagrees(self, x: Ball, A: Arithmetic) -> Array:  # noqa: ARG002
         """The rows of x, of those that are compared, where a faster way contradicts the dense evaluation."""
         return np.zeros(0, np.intp)

@@ -92,7 +92,8 @@ def same_data(given: Given, names: Names | None, data: Data | None, dtype: np.dt
 
 @dataclass(frozen=True)
 class Required:
-    """A claim that a person demands: its type and, where it matters, its arithmetic and the largest bound."""
+    """A claim that a person demands: its type and, where it matters, its arithmetic and the largest bound, or of
+    argmax the smallest margin."""
 
     type: str
     arith: str | None = None
@@ -114,4 +115,6 @@ class Required:
     def met(self, claim: Claim, verdict: Verdict) -> bool:
         bound = claim.numbers.get("eps", claim.numbers.get("bound", 0.0))
         fits = claim.type == self.type and self.arith in (None, claim.arith)
-        return fits and verdict.outcome == "proved" and bound <= self.bound
+        margin = claim.numbers.get("margin")  # of which more is better
+        enough = bound <= self.bound if margin is None else self.bound <= margin or self.bound == np.inf
+        return fits and verdict.outcome == "proved" and enough

@@ -58,6 +58,8 @@ def fit(names: Names, network: Network, data: Data, claims: Iterable[Claim]) -> 
     for claim in claims:
         if claim.scope != names.scope:
             raise Malformed("names", f"a claim is per {claim.scope}, the names say per {names.scope!r:.20}")
+        if claim.type == "argmax" and (names.answers is None or len(names.answers) != network.readout.outputs):
+            raise Malformed("names", "argmax needs a class for each output")
     if names.answers is not None:
         default = [] if data.strangers is None else [data.strangers.answers]
         numbers = np.concatenate([data.answers, *default])

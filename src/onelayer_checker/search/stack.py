@@ -22,7 +22,7 @@ import numpy as np
 
 from onelayer_checker.core.balls import UP, Arithmetic, Array, Ball
 from onelayer_checker.core.graph import Network
-from onelayer_checker.core.layers import Stack, run_stack
+from onelayer_checker.core.layers import Layer, Stack, run_stack
 from onelayer_checker.search.plan import Plan
 
 #: Products up to which all samples are compared with the dense evaluation, a matter of a second or two; and those
@@ -61,6 +61,9 @@ class Searched(Stack):
             found = run_stack(self.layers, x[few], A)
             m[few], r[few] = found.m, found.r
         return Ball(m, r)
+
+    def cut(self) -> tuple[Stack, Layer]:
+        return Searched(self.layers[:-1], self.positive), self.layers[-1]
 
     def disagrees(self, x: Ball, A: Arithmetic) -> Array:
         """The dense evaluation is the definition: on all samples, or as many as seconds allow, it must contain what
