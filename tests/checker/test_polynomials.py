@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from onelayer_checker.core.budget import Beyond, limited
-from onelayer_checker.looped import lattice
-from onelayer_checker.looped.polynomials import Poly, Ring, is_zero, nonzero_point, relu
+from onelayer_checker.looped import lattice, polynomials
+from onelayer_checker.looped.polynomials import Poly, Ring, is_zero, joined, nearest, nonzero_point, relu, times
 from onelayer_checker.looped.programs import Program
+from tests.checker.counted import counted
 
 WORDS = ("add", "sub", "mul", "neg", "abs", "max", "min")
 
@@ -123,3 +124,102 @@ def test_degrees_are_bounds() -> None:
     assert p.names == {("x", 0), ("y", 0)}
     with pytest.raises(lattice.NoPolynomial):
         abs(x)
+
+
+# One operation at a time: terms, the power of two, and what it is said to cost
+
+
+def test_terms_and_powers_of_two_are_those_of_the_operation() -> None:
+    x, y = Ring().variables("x", 2)
+    half = x * Fraction(3, 2) + y
+    assert (half.terms, half.e) == ({(0,): 3, (1,): 2}, 1)
+    assert ((half * half).terms, (half * half).e) == ({(0, 0): 9, (0, 1): 12, (1, 1): 4}, 2)
+    assert ((half * y).terms, (half * y).e) == ((y * half).terms, 1) == ({(0, 1): 3, (1, 1): 2}, 1)
+    assert ((2 - half).terms, (half - 2).terms) == ({(0,): -3, (1,): -2, (): 4}, {(0,): 3, (1,): 2, (): -4})
+    assert (half - half).terms == (half * 0).terms == (0 * half).terms == {}
+    assert ((x + y) * (x - x)).terms == ((x - x) * (x + y)).terms == {}
+    assert (half + Fraction(1, 4)).terms == (Fraction(1, 4) + half).terms == {(0,): 6, (1,): 4, (): 1}
+    assert (-half).terms == {(0,): -3, (1,): -2}
+    assert half.letters() == {0, 1}
+    assert half.at(0, 2).terms == {(): 6, (1,): 2}
+    assert (x * x * y + x * 3 + y).at(0, -2).terms == {(1,): 5, (): -6}
+    with pytest.raises(AssertionError):
+        x + Fraction(1, 3)
+
+
+def test_absolute_values_of_numbers_and_multiples() -> None:
+    ring = Ring()
+    (x,) = ring.variables("x", 1)
+    minus = x - x - Fraction(3, 2)
+    assert (abs(minus).terms, abs(minus).e) == ({(): 3}, 1)
+    assert abs(x - x).terms == {}
+    assert (abs(x * Fraction(-6, 4)).terms, abs(x * Fraction(-6, 4)).e) == ({(1,): 3}, 1)
+    assert ring.names == [("x", 0), None]
+    assert abs(x * 6 - 4).terms == abs(4 - 6 * x).terms == {(2,): 2}
+    assert abs(abs(x)).terms == {(3,): 1}
+    assert relu(Fraction(3)) == 3
+    assert relu(Fraction(-3)) == 0
+    assert (relu(x).terms, relu(x).e) == ({(0,): 1, (1,): 1}, 1)
+
+
+def test_monomials_zeros_and_numbers_beyond_the_floats() -> None:
+    assert joined((0, 2), (1,)) == (0, 1, 2)
+    assert joined((), (1,)) == joined((1,), ()) == (1,)
+    assert joined((), ()) == ()
+    assert is_zero(0)
+    assert is_zero(Fraction(0))
+    assert not is_zero(1)
+    (x,) = Ring().variables("x", 1)
+    assert is_zero(x - x)
+    assert not is_zero(x)
+    assert (nearest(Fraction(10) ** 400), nearest(-(Fraction(10) ** 400))) == (np.inf, -np.inf)
+    assert nearest(Fraction(1, 2)) == 0.5
+    assert times(3, Fraction(1, 2)) == Fraction(3, 2)
+    assert nonzero_point(x * (x - 1)) == {("x", 0): -1}
+    assert nonzero_point(x * (x - 1) * (x + 1) * (x - 2) * (x + 2)) == {("x", 0): 3}
+    assert nonzero_point(x + 1) == {("x", 0): 0}
+    with pytest.raises(AssertionError):
+        nonzero_point(abs(x))
+
+
+def test_too_many_terms_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert polynomials.MOST_TERMS == 1 << 19
+    monkeypatch.setattr(polynomials, "MOST_TERMS", 3)
+    x, y, z = Ring().variables("x", 3)
+    three = x + y + z
+    for grown in (
+        lambda: three + 1,
+        lambda: (x + y) * (x + z),
+        lambda: Poly(three.ring, dict.fromkeys([(), (0,), (1,), (2,)], 1), 0),
+    ):
+        with pytest.raises(Beyond, match="4 terms, 3 are allowed"):
+            grown()
+
+
+def test_operations_are_charged_by_terms_letters_and_digits() -> None:
+    x, y = Ring().variables("x", 2)
+    p, q = x * y * 5 + 1, x * Fraction(3, 8) + y
+    with counted() as spent:
+        p + q
+        q + p
+    assert spent == [("sums of polynomials", 200 * 4 + 2 * 3 * 2, 0, 0)] * 2
+    with counted() as spent:
+        p * q  # 2 x 2 terms, 2 letters, numbers up to 8 = 1000
+    assert spent == [("products of polynomials", 1500 * 4 * (1 + 2 / 8 + 4 / 1000) + 200 * 6, 0, 0)]
+    with counted() as spent:
+        p * (x * 9)
+        (x * 9) * p
+    charge = 1000 * 3 * (1 + 1 / 8 + 7 / 1000)
+    assert spent[1] == spent[3] == ("products of polynomials", charge, 0, 0)
+    zero = x - x
+    with counted() as spent:
+        zero * (x * 9)
+    assert spent[1] == ("products of polynomials", 1000 * (1 + 1 / 8 + 4 / 1000), 0, 0)
+    with counted() as spent:
+        (x - x) * (x - x)
+    assert spent[-1] == ("products of polynomials", 0, 0, 0)
+    with counted() as spent:
+        times(Fraction(5, 2), 3)
+        times(x, 3)
+    assert spent[0] == ("operations on numbers", 500 + 10 * 8 + 64 / 100, 0, 0)
+    assert spent[1] == ("operations on numbers", 500 + 10 * 3 + 9 / 100, 0, 0)

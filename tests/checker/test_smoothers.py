@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal, getcontext
 from fractions import Fraction
 from typing import Any
 
@@ -20,8 +21,8 @@ from onelayer_checker.looped.judge import LoopJudge
 from onelayer_checker.looped.network import build
 from onelayer_checker.looped.patches import Patch, bilinear, coordinates
 
-KERNELS = {"laplace": "-4*abs(u - v)", "capped": "-16*min((u - v)**2, 0.0625)"}
-BOUNDS = {"laplace": 0.12, "capped": 0.12}
+KERNELS = {"laplace": "-4*abs(u - v)", "decay": "4*exp(-3*abs(u - v))"}
+BOUNDS = {"laplace": 0.12, "decay": 0.25}
 MODELS: dict[str, onelayer.Model] = {}
 
 
@@ -167,6 +168,42 @@ def test_patches_enclose_functions_at_random_points_of_cells() -> None:
             a, b, c, d, r = (Fraction(float(part[i, j])) for part in (found.a, found.b, found.c, found.d, found.r))
             assert abs(exact - (a + b * s + c * t + d * s * t)) <= r
             assert low[i, j] <= exact <= high[i, j]
+
+
+def test_patches_enclose_exponentials() -> None:
+    """Against forty decimals, at random points, corners and edges of cells; small and large exponents."""
+    rng, places = (
+        np.random.default_rng(3),
+        ([Fraction(k, 3) for k in range(-3, 4)], [Fraction(k, 2) for k in range(4)]),
+    )
+    u, v = coordinates(*places)
+    getcontext().prec = 40
+    functions: list[tuple[Any, float]] = [
+        (lambda u, v: -3 * abs(u - v), 2.0),
+        (lambda u, v: u * v * 5 - 7, 1.0),
+        (lambda u, v: u * 600 + v - v, 1e261),
+        (lambda u, v: u * v - v * u - 1000, 1e-290),
+    ]
+    for f, widest in functions:
+        found = f(u, v).exp()
+        assert float(np.max(found.r)) < widest
+        for _ in range(100):
+            i, j = int(rng.integers(6)), int(rng.integers(3))
+            s, t = (Fraction(float(x)) for x in rng.choice([-1.0, 1.0, 0.0, rng.uniform(-1, 1)], 2))
+            first, second = (
+                (p[k] * (1 - w) + p[k + 1] * (1 + w)) / 2 for p, k, w in zip(places, (i, j), (s, t), strict=True)
+            )
+            exponent = Fraction(f(first, second))
+            exact = Fraction((Decimal(exponent.numerator) / Decimal(exponent.denominator)).exp())
+            a, b, c, d, r = (
+                Fraction(float(np.broadcast_to(part, (6, 3))[i, j]))
+                for part in (found.a, found.b, found.c, found.d, found.r)
+            )
+            assert abs(exact - (a + b * s + c * t + d * s * t)) <= r
+    narrow = coordinates([Fraction(1), Fraction(1) + Fraction(1, 2**30)], places[1])[0].exp()
+    assert float(narrow.r.max()) < 1e-12  # nearly a number
+    with np.errstate(all="ignore"):
+        assert not np.isfinite((u * 800).exp().r).all()
 
 
 def test_what_is_known_at_corners_is_bilinear_between_them() -> None:

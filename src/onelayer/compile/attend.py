@@ -34,7 +34,7 @@ def attend(
     """A softmax head of this rank that averages the answers of its prompt with weights exp(kernel).
 
     ``kernel`` is a formula of the query u and an example v, both one number in [low, high], made of + - * and
-    integer powers, abs, min and max; answers have ``outputs`` components up to ``largest`` in magnitude.
+    integer powers, abs, min, max and exp; answers have ``outputs`` components up to ``largest`` in magnitude.
 
         smoother = onelayer.attend("-4*abs(u - v)", rank=16)
         smoother.predict(X, y, queries)

@@ -22,6 +22,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "min": np.minimum,
     "neg": np.negative,
     "abs": np.abs,
+    "exp": np.exp,
 }
 SIGNS = {"add": "+", "sub": "-", "mul": "*"}
 
@@ -86,7 +87,7 @@ def _with_zero(word: str, a: Any, b: Any = 0.0) -> Any:
         return b if isinstance(a, float) and a == 0 else a
     if word == "sub" and isinstance(b, float) and b == 0:
         return a
-    return OPERATIONS[word](a) if word in ("neg", "abs") else OPERATIONS[word](a, b)
+    return OPERATIONS[word](a) if word in ("neg", "abs", "exp") else OPERATIONS[word](a, b)
 
 
 def _closes(text: str) -> bool:

@@ -22,7 +22,7 @@ keys, values and logits are compared instead.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -31,7 +31,7 @@ from onelayer_checker.core.files import Malformed, fields, real, shown
 from onelayer_checker.looped import panels
 from onelayer_checker.looped.network import Head, Network, Numbers, total
 from onelayer_checker.looped.panels import Panel, read_panel
-from onelayer_checker.looped.programs import Program, read_program
+from onelayer_checker.looped.programs import ARGUMENTS, Program, read_program
 
 GATHERS = ("mean", "sum", "solve", "softmax")
 MOST = 4096
@@ -72,8 +72,9 @@ class Algorithm:
         return self.term.run({"s": s, "x": x, "y": y, "e": e or []})
 
 
-def read_algorithm(entry: Any, where: str) -> Algorithm:
-    """An algorithm in the form of the specification; whatever else it is makes it malformed."""
+def read_algorithm(entry: Any, where: str, logits: Mapping[str, int] = ARGUMENTS) -> Algorithm:
+    """An algorithm in the form of the specification, with logits of these words; whatever else it is makes it
+    malformed."""
     judging = isinstance(entry, dict) and "judge" in entry
     fields(entry, FIELDS | (panels.FIELDS if judging else set()), where)
     x, y, m, steps, gather = (entry[name] for name in ("x", "y", "m", "steps", "gather"))
@@ -97,8 +98,9 @@ def read_algorithm(entry: Any, where: str) -> Algorithm:
         "logit": s | pair | {"q": x},
     }
     programs = {
-        name: None if entry[name] is None else read_program(entry[name], known, f"{where}.{name}")
+        name: None if entry[name] is None else read_program(entry[name], known, f"{where}.{name}", words)
         for name, known in groups.items()
+        for words in (logits if name == "logit" else ARGUMENTS,)
     }
     term, step, answer, example = (programs[name] for name in ("term", "step", "answer", "example"))
     if term is None or step is None or answer is None or example is None or len(step.outputs) != len(start):

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from onelayer_checker.looped.algorithms import Algorithm
 from onelayer_checker.looped.limits import up
 from onelayer_checker.looped.network import Affine, Layer
 
@@ -81,11 +82,12 @@ class Floats:
         copied = [c for c in range(len(h)) if layer.feedforward and is_copied(layer, c)]
         return [h[c] if c in copied else value for c, value in enumerate(found)]
 
-    def added(self, layer: Layer, h: list[Known], keys: int) -> list[Known]:
-        """A token after attention over at most so many keys, all of them with the same bounds."""
+    def added(self, layer: Layer, h: list[Known], keys: int, held: list[Known] | None = None) -> list[Known]:
+        """A token after attention over at most so many keys, all of them with its bounds, or with ``held``."""
+        seen = h if held is None else held
         listed: list[list[Known]] = [[] for _ in h]
         for head in layer.heads:
-            q, k, v = self.affine(head.query, h), self.affine(head.key, h), self.affine(head.value, h)
+            q, k, v = self.affine(head.query, h), self.affine(head.key, seen), self.affine(head.value, seen)
             score = self.summed([self.times(a, b) for a, b in zip(q, k, strict=True)], products=False)
             read = []
             inside = layer.kind == "linear"
@@ -102,6 +104,12 @@ class Floats:
         return [
             self.summed([t, *parts], products=False) if parts else t for t, parts in zip(h, listed, strict=True)
         ]
+
+
+def sizes_of(a: Algorithm, x: Fraction, y: Fraction) -> list[Fraction]:
+    """The largest magnitude of each number of a token that is x, y or a constant; w is put in later."""
+    tokens = [a.token(name, [0] * len(a.start), [x] * a.x, [y]) for name in ("example", "query")]
+    return [max(abs(Fraction(u)) for u in pair) for pair in zip(*tokens, strict=True)]
 
 
 def is_copied(layer: Layer, c: int) -> bool:

@@ -3,7 +3,9 @@
 Encloses: on a cell, with s and t in [-1, 1] from its one end to its other, the function is a + b s + c t + d s
 t up to r. Sums and products do that term by term: what is not bilinear goes into r, squares as 1/2 +- 1/2. |z|
 of a z in [low, high] is k z + M/2 +- M/2 with any k in [-1, 1] and M the larger of high - k high and -low - k
-low, since |z| - k z is convex, 0 at 0. Every number is computed by fewer than 20 roundings from a sum of
+low, since |z| - k z is convex, 0 at 0. exp(z) is k z + (U + L)/2 +- (U - L)/2 with k the slope at the middle m of
+[low, high], L = k (1 - m) since a tangent lies below, and U the larger of exp(z) - k z at both ends, since that is
+convex. Every number is computed by fewer than 20 roundings from a sum of
 magnitudes that is at most the product, or the sum, of the sizes |a| + |b| + |c| + |d| + r: LOST times that is
 added to r, and TINY for underflows.
 """
@@ -16,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from onelayer_checker.core.balls import Array
+from onelayer_checker.core.balls import Array, exp_nonpositive
 from onelayer_checker.looped.polynomials import nearest
 
 LOST, TINY = 2.0**-47, 2.0**-1000
@@ -82,6 +84,22 @@ class Patch:
         half = np.where(inside, np.maximum(high - k * high, -low - k * low), 0.0) / 2
         r = self.r + half + LOST * (self.size + half) + TINY
         return Patch(k * self.a + half, k * self.b, k * self.c, k * self.d, r)
+
+    def exp(self) -> Patch:
+        low, high = (np.asarray(end, np.float64) for end in self.range())
+        middle = (low + high) / 2
+        k, ends = _exp(middle), (_exp(low), _exp(high))
+        least, most = k * (1 - middle), np.maximum(ends[0] - k * low, ends[1] - k * high)
+        half, centre = (most - least) / 2, (most + least) / 2
+        sizes = ends[0] + ends[1] + k * (1 + np.abs(low) + np.abs(high) + self.size)
+        r = k * self.r + np.maximum(half, 0.0) + LOST * sizes + TINY
+        return Patch(k * self.a + centre, k * self.b, k * self.c, k * self.d, r)
+
+
+def _exp(t: Any) -> Any:
+    """exp(t), off by less than 16 u of it, or by less than TINY; infinite from 700 on."""
+    e = exp_nonpositive(-np.abs(np.asarray(t, np.float64)))
+    return np.where(t > 0, 1 / e, e)
 
 
 def as_patch(number: Any) -> Patch:

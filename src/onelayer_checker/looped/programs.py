@@ -17,6 +17,8 @@ from onelayer_checker.core.files import Malformed, fields, real, shown
 from onelayer_checker.looped.polynomials import Poly, charge
 
 ARGUMENTS = {"add": 2, "sub": 2, "mul": 2, "max": 2, "min": 2, "neg": 1, "abs": 1}
+#: A kernel may have exp too; a polynomial has none.
+OF_KERNELS = ARGUMENTS | {"exp": 1}
 MOST_LINES = 20_000
 
 
@@ -30,7 +32,7 @@ class Program:
         """Of each output, whether it reads a variable."""
         found: list[bool] = []
         for word, *arguments in self.lines:
-            found.append(word != "const" and (word not in ARGUMENTS or any(found[i] for i in arguments)))
+            found.append(word != "const" and (word not in OF_KERNELS or any(found[i] for i in arguments)))
         return tuple(found[i] for i in self.outputs)
 
     def run(self, groups: Mapping[str, Sequence[Any]]) -> list[Any]:
@@ -39,7 +41,7 @@ class Program:
         for word, *arguments in self.lines:
             if word == "const":
                 values.append(arguments[0])
-            elif word in ARGUMENTS:
+            elif word in OF_KERNELS:
                 values.append(_operate(word, *(values[i] for i in arguments)))
             else:
                 values.append(groups[word][arguments[0]])
@@ -61,27 +63,33 @@ def _operate(word: str, a: Any, b: Any = None) -> Any:
         return -a
     if word == "abs":
         return abs(a)
+    if word == "exp":
+        return a.exp()
     apart = abs(a - b)
     return (a + b + apart if word == "max" else a + b - apart) * Fraction(1, 2)
 
 
-def read_program(entry: Any, groups: Mapping[str, int], where: str) -> Program:
-    """A program that reads these groups, of so many variables each."""
+def read_program(
+    entry: Any, groups: Mapping[str, int], where: str, words: Mapping[str, int] = ARGUMENTS
+) -> Program:
+    """A program of these words that reads these groups, of so many variables each."""
     fields(entry, {"lines", "outputs"}, where)
     lines, outputs = entry["lines"], entry["outputs"]
     if not all(isinstance(part, list) and 1 <= len(part) <= MOST_LINES for part in (lines, outputs)):
         raise Malformed("claim", f"{where} must have 1 to {MOST_LINES} lines and outputs")
-    read = tuple(_read_line(line, k, groups, f"{where}.lines[{k}]") for k, line in enumerate(lines))
+    read = tuple(_read_line(line, k, groups, words, f"{where}.lines[{k}]") for k, line in enumerate(lines))
     if not all(type(k) is int and 0 <= k < len(read) for k in outputs):
         raise Malformed("claim", f"{where}.outputs must be indices of lines")
     return Program(read, tuple(outputs))
 
 
-def _read_line(line: Any, k: int, groups: Mapping[str, int], where: str) -> tuple[Any, ...]:
+def _read_line(
+    line: Any, k: int, groups: Mapping[str, int], words: Mapping[str, int], where: str
+) -> tuple[Any, ...]:
     word, *arguments = line.split(" ") if isinstance(line, str) else [""]
     if word == "const" and len(arguments) == 1:
         return "const", Fraction(real(arguments[0], where))
-    limit, count = (k, ARGUMENTS[word]) if word in ARGUMENTS else (groups.get(word, 0), 1)
+    limit, count = (k, words[word]) if word in words else (groups.get(word, 0), 1)
     plain = all(a.isascii() and a.isdigit() and len(a) < 7 and str(int(a)) == a for a in arguments)
     if len(arguments) != count or not plain or not all(int(a) < limit for a in arguments):
         raise Malformed("claim", f"{where} is no line, or names no variable or earlier line: {shown(line)}")

@@ -28,8 +28,9 @@ from typing import Any
 import numpy as np
 
 from onelayer_checker.core.claims import KINDS, Claim, Kind, Verdict
+from onelayer_checker.looped import residuals
 from onelayer_checker.looped.algorithms import Algorithm, read_algorithm
-from onelayer_checker.looped.floats import FLOATS, Floats, Known, Unlike
+from onelayer_checker.looped.floats import FLOATS, Floats, Known, Unlike, sizes_of
 from onelayer_checker.looped.judge import IN_FLOATS, LoopJudge, equals
 from onelayer_checker.looped.limits import power, root, up
 from onelayer_checker.looped.network import Network
@@ -190,8 +191,21 @@ def _bounded(network: Network, claim: Claim) -> tuple[Fraction, str]:
         or not 1 <= n["examples"] <= MOST_EXAMPLES
     ):
         raise Unlike("the arithmetic is another than that of the weights, or there are no or too many examples")
+    floats = Floats(*FLOATS[claim.arith])
+    try:
+        shape = shape_of(network, a)
+    except Unlike as unlike:
+        try:
+            return residuals.followed(network, a, n, floats)
+        except Unlike as other:
+            raise Unlike(f"{unlike}; {other}") from None
+    return _followed(network, a, n, floats, shape)
 
-    floats, shape, linear = Floats(*FLOATS[claim.arith]), shape_of(network, a), network.loop.kind == "linear"
+
+def _followed(
+    network: Network, a: Algorithm, n: dict[str, Fraction], floats: Floats, shape: Shape
+) -> tuple[Fraction, str]:
+    linear = network.loop.kind == "linear"
     B2, L, s = a.x * n["x"] ** 2, a.steps, shape.shrink
     slopes = slopes_of(shape, linear)
     b, grows = -min(slopes), max(*slopes, Fraction(0)) * B2
@@ -201,7 +215,7 @@ def _bounded(network: Network, claim: Claim) -> tuple[Fraction, str]:
     loops = Fraction(L) if k == 0 else (power(1 + k, L) - 1) / k
 
     def token(w: Known) -> list[Known]:
-        sizes = _sizes(a, n["x"], n["y"])
+        sizes = sizes_of(a, n["x"], n["y"])
         return [w if c in shape.w else Known(sizes[c]) for c in range(network.loop.width)]
 
     after = floats.added(
@@ -223,12 +237,6 @@ def _bounded(network: Network, claim: Claim) -> tuple[Fraction, str]:
         f"{L} loops of at most {nearest(one):.3g} each, |w| <= {nearest(W):.3g}, {int(n['examples']):,} examples"
     )
     return max(value.off for value in h), words
-
-
-def _sizes(a: Algorithm, x: Fraction, y: Fraction) -> list[Fraction]:
-    """The largest magnitude of each number of a token that is x, y or a constant; w is put in later."""
-    tokens = [a.token(name, [0] * len(a.start), [x] * a.x, [y]) for name in ("example", "query")]
-    return [max(abs(Fraction(u)) for u in pair) for pair in zip(*tokens, strict=True)]
 
 
 IN_FLOATS["rounds"] = rounds

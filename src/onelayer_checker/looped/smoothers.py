@@ -33,6 +33,7 @@ from onelayer_checker.looped.judge import OWN, LoopJudge, unmarked
 from onelayer_checker.looped.network import Network
 from onelayer_checker.looped.patches import Patch, bilinear, coordinates
 from onelayer_checker.looped.polynomials import Ring, is_zero, nearest
+from onelayer_checker.looped.programs import OF_KERNELS
 
 NUMBERS = frozenset({"bound", "low", "high", "y"})
 #: Places at which signs of neurons change beyond which nothing is begun.
@@ -148,5 +149,10 @@ def features(network: Network, a: Algorithm, name: str, places: list[Fraction], 
     return np.array([[nearest(Fraction(u)) for u in read(network.loop.before(token))] for token in tokens])
 
 
+def read_smoother(entry: Any, where: str) -> Algorithm:
+    """An algorithm whose kernel may have exp."""
+    return read_algorithm(entry, where, OF_KERNELS)
+
+
 OWN["attends"] = attends
-KINDS |= {"attends": Kind(NUMBERS, attends, read_algorithm)}
+KINDS |= {"attends": Kind(NUMBERS, attends, read_smoother)}
