@@ -68,6 +68,8 @@ def test_what_one_weight_copies_is_exact() -> None:
     near(found[3], 13, Fraction(1, 8) + g(3) * (13 + Fraction(1, 8)) + 3 * LEAST)
     assert found[4] == Known(Fraction(0))
     near(found[5], Fraction(19, 2), Fraction(3, 8) + g(3) * (Fraction(19, 2) + Fraction(3, 8)) + 3 * LEAST)
+    (fixed,) = F.affine(affine(np.zeros((2, 1)), np.array([2.0])), h)
+    near(fixed, 2, g(2) * 2 + 2 * LEAST)
     (alone,) = F.affine(affine(np.array([[1.0], [0.0]]), np.array([2.0])), h)
     near(alone, 5, Fraction(1, 8) + g(3) * (5 + Fraction(1, 8)) + 3 * LEAST)
 
@@ -171,7 +173,7 @@ def test_a_channel_is_copied_or_not(tensors: dict[str, np.ndarray], copied: bool
 
 def test_sizes_are_the_larger_of_examples_and_queries() -> None:
     example = program(["x 0", "x 1", "y 0", "const -0x1.8000000000000p+1"], 0, 1, 2, 3)
-    query = program(["x 0", "x 1", "const -0x1.0000000000000p+2", ONE], 0, 1, 2, 3)
+    query = program(["x 0", "x 1", "const -0x1.0000000000000p+2", ONE, "s 1"], 0, 1, 2, 3)
     a = read_algorithm(descent(example=example, query=query), "here")
     assert sizes_of(a, Fraction(2), Fraction(5)) == [2, 2, 5, 3]
     assert sizes_of(a, Fraction(2), Fraction(3)) == [2, 2, 4, 3]

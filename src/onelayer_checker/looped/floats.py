@@ -66,7 +66,7 @@ class Floats:
         for column, bias in zip(layer.columns, layer.bias, strict=True):
             terms = [Known(abs(w) * h[i].size, abs(w) * h[i].off) for i, w in column]
             terms += [Known(abs(bias))] if bias else []
-            copied = len(terms) == 1 and not bias and abs(column[0][1]) == 1
+            copied = len(column) == 1 and not bias and abs(column[0][1]) == 1
             found.append(terms[0] if copied else self.summed(terms) if terms else Known(Fraction(0)))
         return found
 
