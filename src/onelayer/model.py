@@ -91,15 +91,17 @@ class Model(Abilities, EqualByContent):
         every other token: all of them get the default. Without a default, an error lists such tokens. The same
         holds for numbers so large that a value of the forward pass leaves the range of the model's dtype. Entries
         at padding mean nothing. ``path`` chooses between the dense network and a search that gives the same
-        answers; "auto" searches where it can.
+        answers; "auto" searches where it can. "reference" is slow and has the same bits on every machine, and in
+        the page of `explore`; the others may differ from it, and from machine to machine, in how sums are rounded.
 
         A model of a function refuses sequences of which its bound says nothing: with a token beyond the box, or of
         another length. With ``outside`` "answer" it gives whatever the network does. With ``bounds`` a learner that
         solves (mesa, recurrence) gives a pair: answers, and how far each may be from the exact ridge estimate.
         """
         if isinstance(self.interface, Examples):
-            answer = self.interface.predict_with_bounds if bounds else self.interface.predict
-            return answer(self.transformer, X, lengths, queries)
+            if bounds:
+                return self.interface.predict_with_bounds(self.transformer, X, lengths, queries)
+            return self.interface.predict(self.transformer, X, lengths, queries, in_order=path == "reference")
         sequences = self.ask(X, lengths)
         self.interface.admit(sequences, outside)
         return self.form.decode(self.rows(sequences, path), sequences.lengths)

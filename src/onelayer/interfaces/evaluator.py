@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -13,11 +13,13 @@ from onelayer.gadgets.logits import Logits
 from onelayer.gadgets.stacks import Covered, Parts, find_search, read_parts
 from onelayer.network.blocks import Stacks, apply_stack, evaluate
 from onelayer.network.range import safe_sizes, watch_range
+from onelayer.network.reference import evaluate_in_order
 from onelayer.network.weights import Array, Transformer
 from onelayer.problems.blocks import blocks
 from onelayer.problems.sequences import Sequences
 
-Evaluation = Literal["auto", "dense", "fast"]
+#: "reference" is slow, and has the same bits on every machine.
+Evaluation = Literal["auto", "dense", "fast", "reference"]
 #: Numbers of outputs that are held at a time, where only the largest of each token is asked for.
 HELD = 1 << 24
 
@@ -37,18 +39,17 @@ class Evaluator:
 
     def outputs(self, sequences: Sequences, path: Evaluation = "auto") -> Array:
         """What the last layer gives, [N, n, q]."""
-        stacks = self._stacks(path)
+        run = partial(evaluate, stacks=self._stacks(path)) if path != "reference" else evaluate_in_order
         far = self._far(sequences)
         if not far.any():
-            out = evaluate(self.transformer, sequences.tokens, sequences.lengths, stacks)
-            return self._settle(out, sequences)
+            return self._settle(run(self.transformer, sequences.tokens, sequences.lengths), sequences)
         watching = self._watch(sequences, far)
         out = np.empty((sequences.N, *watching.shape[1:]), watching.dtype)
         out[far] = watching
         if not far.all():
             near, lengths = ~far, sequences.lengths
             lengths = None if lengths is None else lengths[near]
-            out[near] = evaluate(self.transformer, sequences.tokens[near], lengths, stacks)
+            out[near] = run(self.transformer, sequences.tokens[near], lengths)
         return self._settle(out, sequences)
 
     def largest(self, sequences: Sequences, path: Evaluation = "auto") -> Array:
@@ -56,7 +57,7 @@ class Evaluator:
 
         Behind logits that is the class number that they are made of, wherever it is that of a class."""
         found = self._before_logits
-        if found is None or path == "dense":
+        if found is None or path in ("dense", "reference"):
             step = max(1, HELD // (sequences.n * self.transformer.output_width))
             parts = (self.outputs(some, path) for some in sequences.in_blocks(step))
             return np.concatenate([out.argmax(axis=2)[..., None] for out in parts])

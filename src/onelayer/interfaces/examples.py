@@ -14,6 +14,7 @@ from onelayer.interfaces.answers import Answers
 from onelayer.interfaces.error_bars import bound_answers, can_bound
 from onelayer.network import Transformer
 from onelayer.network.blocks import evaluate
+from onelayer.network.reference import evaluate_in_order
 from onelayer.network.trace import Trace, trace
 from onelayer.problems.algorithms import Algorithm
 from onelayer.problems.answers import AnswerForm
@@ -114,14 +115,20 @@ class Examples(Answers):
         """How many of so many examples judge: the share, and at least one."""
         return 0 if not self.judges or not examples else max(1, int(self.judges * examples))
 
-    def predict(self, transformer: Transformer, X: Any, y: Any = None, queries: Any = None) -> Any:
-        """Answers at the queries; of a series, at each value from the first with all its lags, for the next one."""
+    def predict(
+        self, transformer: Transformer, X: Any, y: Any = None, queries: Any = None, *, in_order: bool = False
+    ) -> Any:
+        """Answers at the queries; of a series, at each value from the first with all its lags, for the next one.
+        With ``in_order`` sums have one order on every machine."""
         tasks = self.tasks(X, y, queries)
         tokens, lengths = self.prompts(tasks, transformer.dtype)
         alike = (lengths == lengths[0]).all()
         whole = 0 if tasks.whole is None else tasks.whole.X.shape[1]
         with np.errstate(all="ignore"):  # what overflows is reported below
-            out = evaluate(transformer, tokens, None if alike else lengths, first=whole)
+            if in_order:
+                out = evaluate_in_order(transformer, tokens, None if alike else lengths)[:, whole:]
+            else:
+                out = evaluate(transformer, tokens, None if alike else lengths, first=whole)
         if whole and np.isfinite(out).all():
             return tasks.shape_like_y(out)
         if whole:
