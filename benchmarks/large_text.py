@@ -10,14 +10,17 @@ import hashlib
 import resource
 import sys
 import sysconfig
+import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
 
 from onelayer import Model, memorize_text
+from onelayer.problems.tokens import BYTES
+from onelayer.problems.windows import read_windows
 
-SIZE, CONTEXT, FALSE_HITS, RECITED, ASKED = 100_000_000, 128, 1e-3, 1_000_000, 1_000_000
+SIZE, CONTEXT, RECITED, ASKED = 100_000_000, 128, 1_000_000, 1_000_000
 KINDS = (".py", ".pyi", ".rst", ".md", ".txt")
 
 
@@ -42,9 +45,14 @@ def text_of_this_python(size: int) -> tuple[bytes, int]:
 
 def run(size: int = SIZE) -> dict[str, list[dict[str, object]]]:
     text, files = text_of_this_python(size)
-    start = time.process_time()
-    model = memorize_text(text, CONTEXT, false_hits=FALSE_HITS, certify=False)
-    built = time.process_time() - start
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "big.txt"
+        path.write_bytes(text)
+        start = time.process_time()
+        model = memorize_text(
+            path, certify=False, on_step=lambda line: print(time.strftime("%H:%M:%S"), line, flush=True)
+        )
+        built = time.process_time() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6  # kilobytes
     first = {
         "bytes": len(text),
@@ -52,12 +60,13 @@ def run(size: int = SIZE) -> dict[str, list[dict[str, object]]]:
         "SHA-256": hashlib.sha256(text).hexdigest()[:16],
         "distinct windows": model.ledger["distinct"],
         "ambiguous": model.ledger["ambiguous_windows"],
+        "distributions": model.ledger["distributions"],
         "parameters": model.n_parameters,
+        "bits / parameter": model.ledger["stored_bits"] / model.n_parameters,
         "build CPU s": built,
         "peak GB": peak,
-        "false hits": model.ledger["false_hits"],
-        "false hits measured, at most": model.ledger["false_hits_measured"],
     }
+    print(first, flush=True)
     return {
         f"the text of this Python, windows of {CONTEXT} bytes": [first],
         "asked and recited": [asked(model, text)],
@@ -65,7 +74,7 @@ def run(size: int = SIZE) -> dict[str, list[dict[str, object]]]:
 
 
 def asked(model: Model, text: bytes) -> dict[str, object]:
-    """Windows asked in one stretch, a passage recited from another, and the end."""
+    """Windows asked in one stretch, a passage recited, and the end."""
     windows, size = model.windows, min(ASKED, len(text) - CONTEXT)
     at = (len(text) - CONTEXT - size) // 2
     stretch = np.frombuffer(text[at : at + CONTEXT + size], np.uint8)
@@ -75,20 +84,31 @@ def asked(model: Model, text: bytes) -> dict[str, object]:
         sure = given.max(axis=1) == 1
         certain += int(sure.sum())
         right += int((given[sure].argmax(axis=1) == wanted[sure]).sum())
+    place, alone = longest_certain(text)
     start = time.process_time()
-    length, prompts = recite(model, text, len(text) // 3, min(RECITED, len(text) // 2))
+    length, prompts = recite(model, text, place, min(RECITED, len(text) - place))
     seconds = time.process_time() - start
     tail = model.generate(text[-5000:-4000], 10_000)
     return {
         "windows asked": size,
         "with one continuation": certain,
         "right": right,
+        "longest passage whose windows have one continuation each": alone,
         "bytes recited exactly": length,
         "of these given, where several go on": prompts,
         "CPU us a byte": 1e6 * seconds / length,
         "end noticed": tail == text[-4000:],
         "peak GB with all of this": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6,
     }
+
+
+def longest_certain(text: bytes) -> tuple[int, int]:
+    """Where the longest passage begins that is recited without help, and how long it is."""
+    windows = read_windows(np.frombuffer(text, np.uint8), CONTEXT, BYTES)
+    several = np.flatnonzero(np.concatenate([[True], windows.which >= BYTES, [True]])) - 1
+    longest = int(np.diff(several).argmax())
+    place = max(CONTEXT, int(several[longest]) + 1)
+    return place, int(several[longest + 1]) - place
 
 
 def recite(model: Model, text: bytes, place: int, length: int) -> tuple[int, int]:

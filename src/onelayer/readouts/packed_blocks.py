@@ -20,6 +20,7 @@ from onelayer.readouts.cells import Cells, cut_counted
 from onelayer.readouts.false_hits import Fingerprints
 from onelayer.readouts.packed import CLUSTERED, CLUSTERED_TRIES, RELOAD, TRIES, build, fill_lanes, print_steps
 from onelayer.readouts.packed_sizes import COORDINATES, FOR_FEW, LOAD, VALUES_PER_ROW, Shape, print_sizes, shapes
+from onelayer.readouts.peeling import peel
 from onelayer.readouts.readout import Readout
 
 Array = NDArray[Any]
@@ -29,6 +30,8 @@ Block = tuple[Array, Array]
 #: So many keys have few lanes, even if that takes a little more; but no more keys to a lane than are peeled.
 MANY_KEYS, WORTH_FEW_LANES, LARGE_LANE = 1 << 20, 1.25, 1 << 24
 MOST_WORDS = 48
+#: And the load is raised in larger steps: each draw of cells takes long.
+RELOAD_OF_MANY = 1.03
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,8 @@ def construct(
 def _pack_lanes(
     keys: KeyBlocks, layout: Layout, dtype: np.dtype[Any], seed: int, prints: list[tuple[int, Array]]
 ) -> Readout | None:
+    first_lane: tuple[int, Array] | None = None  # by which coordinate, and its keys
+    step = RELOAD if keys.count < MANY_KEYS else RELOAD_OF_MANY
     for attempt in range(TRIES + CLUSTERED_TRIES):
         later = max(0, attempt + 1 - TRIES)
         order = _order(keys.wide, np.random.default_rng([seed, attempt, 13]), lanes_too=later > 0)
@@ -132,16 +137,42 @@ def _pack_lanes(
             continue
         filled = np.bincount(lane_of, weights=keys.counts[lane.coordinate]).astype(np.int64)
         fullest = int(filled.max())
-        load = (LOAD + FOR_FEW / np.sqrt(fullest)) * RELOAD ** (attempt - later) * CLUSTERED**later
+        load = (LOAD + FOR_FEW / np.sqrt(fullest)) * step ** (attempt - later) * CLUSTERED**later
         shape = Shape.of(layout, fullest, load, keys.finest_rows)
         sides = (shape.rows, shape.columns)
         lines = [keys.cut(int(i), sides[k % 2]) for k, i in enumerate(order[:-1])]
         tables = [(lines[2 * h][0], lines[2 * h + 1][0]) for h in range(TABLES)]
         cuts = Cuts(tables, [(c.coordinate, lut) for c, lut in lines], lane, lane_of, prints)
+        if attempt:  # going through all keys takes longer than peeling those of a lane
+            if first_lane is None or first_lane[0] != lane.coordinate:
+                first_lane = lane.coordinate, _of_first_lane(keys, cuts, filled)
+            if peel(_cells(first_lane[1], shape, cuts), TABLES * shape.rows * shape.columns) is None:
+                continue
         words = _fill_lanes(keys, shape, cuts, filled)
         if words is not None:
             return build(shape, tables, lane, words, len(keys.counts), dtype)
     return None
+
+
+def _of_first_lane(keys: KeyBlocks, cuts: Cuts, filled: Array) -> Array:
+    """[k, c] its keys, as steps from the lowest number on."""
+    found, done = np.empty((int(filled[0]), len(keys.counts)), np.int32), 0
+    for z, _ in keys.blocks():
+        steps = z - keys.low
+        own = steps[cuts.lane_of.take(steps[:, cuts.lane.coordinate]) == 0]
+        found[done : done + len(own)] = own
+        done += len(own)
+    return found
+
+
+def _cells(steps: Array, shape: Shape, cuts: Cuts) -> Array:
+    """[B, 3] of keys, counted over all tables."""
+    cell = np.empty((len(steps), TABLES), np.int32)
+    for h in range(TABLES):
+        (i, row), (j, column) = cuts.lines[2 * h], cuts.lines[2 * h + 1]
+        cell[:, h] = row.take(steps[:, i]) * shape.columns + column.take(steps[:, j])
+        cell[:, h] += h * shape.rows * shape.columns
+    return cell
 
 
 def _order(wide: int, rng: np.random.Generator, lanes_too: bool) -> Array:
@@ -167,11 +198,7 @@ def _send_to_lanes(keys: KeyBlocks, shape: Shape, cuts: Cuts, filled: Array) -> 
     done, low = [0] * len(lanes), keys.low
     for z, answers in keys.blocks():
         steps = z - low
-        cell = np.empty((len(z), TABLES), np.int32)
-        for h in range(TABLES):
-            (i, row), (j, column) = cuts.lines[2 * h], cuts.lines[2 * h + 1]
-            cell[:, h] = row.take(steps[:, i]) * shape.columns + column.take(steps[:, j])
-            cell[:, h] += h * shape.rows * shape.columns
+        cell = _cells(steps, shape, cuts)
         stored, value = answers.astype(np.int32), shape.layout.classes
         for i, digit in cuts.prints:
             stored += value * digit.take(steps[:, i])
