@@ -64,6 +64,14 @@ def test_one_unit_in_the_last_place_is_told_apart(kind, n, d) -> None:
     assert (model.predict(X, path="dense") == Y).all()
 
 
+def test_one_token_in_the_company_of_neighbouring_numbers() -> None:
+    X = np.full((2000, 2, 1), 0.5)
+    X[:, 1, 0] = 1.0 + np.arange(2000) * np.spacing(1.0)
+    Y = rng.integers(0, 2, (2000, 2))
+    model = memorize(X, Y, certify=True)
+    assert (model.predict(X) == Y).all()
+
+
 @pytest.mark.parametrize(
     "values",
     [[1.0, np.nextafter(1.0, 0), np.nextafter(1.0, 2)], [-2.0, np.nextafter(-2.0, 0), np.nextafter(-2.0, -3)]],

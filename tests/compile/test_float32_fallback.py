@@ -132,3 +132,13 @@ def test_a_token_that_rounding_makes_zero_is_none_in_float64() -> None:
     model = memorize(X, Y, mapping="rank_one", certify=False)
     assert model.predict(X).tolist() == Y
     assert model.ledger["dtype"] == "float64"
+
+
+def test_float32_is_given_up_at_once_where_its_bits_do_not_suffice() -> None:
+    rng = np.random.default_rng(0)
+    X = [rng.integers(0, 3_000, k).tolist() for k in (128, 64, 100, 90, 128, 77)]
+    Y = [[(token * 7 + i) % 9 for token in row] for i, row in enumerate(X)]
+    said: list[str] = []
+    model = memorize(X, Y, certify=False, on_step=said.append)
+    assert model.ledger["dtype"] == "float64"
+    assert [line for line in said if line.endswith("float32")] == ["looking for contexts: lattice, rank 7, float32"]

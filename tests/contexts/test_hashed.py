@@ -32,11 +32,13 @@ def contexts(X, lengths=None, *, positions=True, seed=0, dtype=FLOAT32, attempt=
     return lattice.construct(sequences, open_stream(sequences, dtype, positions), 6, seed, attempt)
 
 
-@given(st.integers(0, 2**32 - 1), st.sampled_from([1, 20, 300, 1500]), st.booleans(), st.booleans())
-def test_layers_compute_the_hashes(seed, n, sink, places) -> None:
+@given(st.integers(0, 2**32 - 1), st.sampled_from([1, 20, 300, 1500]), *(st.booleans() for _ in range(3)))
+def test_layers_compute_the_hashes(seed, n, sink, places, steep) -> None:
     rng = np.random.default_rng(seed)
     top = hashed.raw_values(n, 2.0**-24, sink, places)
-    hashes = hashed.draw_hashes(n, np.full(6, top), FLOAT32, rng, places=places, sink=sink, stays=True, wide=False)
+    hashes = hashed.draw_hashes(
+        n, np.full(6, top), FLOAT32, rng, places=places, sink=sink, stays=True, wide=False, steep=steep
+    )
     raw = rng.integers(0, top + 1, (n, 6)).astype(np.float32)
     z = hashes.shift(raw)
     marked = np.column_stack([z, np.arange(n) == 0]).astype(np.float32) if sink else z
@@ -47,6 +49,16 @@ def test_layers_compute_the_hashes(seed, n, sink, places) -> None:
     np.testing.assert_array_equal(found[:, -6:], z @ hashes.own)
     if sink:
         np.testing.assert_array_equal(found[:, 6:12], np.where(first, codes, 0))
+
+
+def test_steep_hashes_change_from_value_to_value(rng) -> None:
+    hashes = hashed.draw_hashes(
+        2, np.full(6, 1 << 15), FLOAT32, rng, places=False, sink=False, stays=True, wide=False, steep=True
+    )
+    z = np.tile(np.arange(1 << 15, dtype=np.float64)[:, None], 6)
+    codes = hashes.codes(z)
+    assert np.diff(codes, axis=0).all()
+    assert np.diff(codes + z @ np.diag(np.diag(hashes.own)), axis=0).all()
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.integers(2, 4))

@@ -69,7 +69,8 @@ def smallest(problem: Problem, on_step: Step | None = None) -> tuple[Problem, Be
     """The route to take, the problem in its dtype, and a line of the ledger about what was compared."""
     settled = replace(problem, dtype_is_free=False)
     try:
-        first = Candidate(*search(settled, on_step))
+        float64_is_next = problem.dtype_is_free and problem.dtype == np.float32
+        first = Candidate(*search(settled, on_step, float64_is_next))
     except PrecisionError:
         if not _coded_first(problem):
             raise

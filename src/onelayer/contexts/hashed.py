@@ -37,6 +37,8 @@ OWN_RANGE, WIDE_RANGE = 1 << 12, 1 << 15
 #: wider, if cells are few: of long sequences, whose hashes are at most so large, and with a sink, where most
 #: sequences are far shorter than the longest, which limits what is added up.
 SMALL_STEP, NARROW = 8, 2
+#: A hash rises or falls by at most 2 from value to value, which this makes up for.
+STEEPER = 3
 #: Sums are added to what stays of so many bytes at a time, which stay in cache.
 ADDED_BYTES = 1 << 18
 #: log K, and roundings of K and of the quotient by the sum: exp is off by 64, its argument by three of 19.5.
@@ -133,9 +135,10 @@ def draw_hashes(
     stays: bool,
     wide: bool,
     few: bool = False,
+    steep: bool = False,
 ) -> Hashes:
     """For raw codes between 0 and ``largest`` [s]; ``stays``: whether a token's own code shows; ``few`` tokens in
-    all."""
+    all; ``steep``: no two neighbouring values share a hash, where there is room, nor what is added to them."""
     s, mean = len(largest), room(n, float(np.finfo(dtype).eps) / 2, sink)
     step = _step(mean)
     top = int(largest.max())
@@ -143,8 +146,11 @@ def draw_hashes(
     pieces = -(-(top + (0 if offsets is None else int(offsets.max()))) // step) + 1
     density = min(DENSITY, 0.8 * mean)
     knots = step * rng.choice([-1, 0, 1], (s, pieces + 1), p=[density / 2, 1 - density, density / 2])
+    if steep and density == DENSITY:
+        knots = step * (rng.integers(1, 3, (s, pieces + 1)).cumsum(axis=1) % 3 - 1)
     narrow = few and not wide and (sink or step <= SMALL_STEP)
-    own = _rotation(s, NARROW if narrow else (WIDE_RANGE if wide else OWN_RANGE) // (pieces * step), rng)
+    length = NARROW if narrow else (WIDE_RANGE if wide else OWN_RANGE) // (pieces * step)
+    own = _rotation(s, max(length, STEEPER) if steep else length, rng)
     return Hashes(step, knots.astype(np.float64), own * float(stays), offsets, sink, dtype)
 
 

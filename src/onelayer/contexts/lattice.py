@@ -152,7 +152,9 @@ def _hashed_map(
         raw = words(stream, rank, span, rng)
     stays = not per_sequence
     few, placed = sequences.token_count() <= FEW_TOKENS, stream.positions
-    hashes = draw_hashes(n, raw.top, dtype, rng, places=placed, sink=sink, stays=stays, wide=wide, few=few)
+    hashes = draw_hashes(
+        n, raw.top, dtype, rng, places=placed, sink=sink, stays=stays, wide=wide, few=few, steep=attempt > 0
+    )
     embedding, gadgets = raw.network(hashes)
     coordinates, size = hashed_coordinates(sequences, hashes, hashes.shift(raw.values), per_sequence)
 

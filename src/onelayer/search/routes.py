@@ -69,10 +69,13 @@ class BestCandidate:
         return float(np.log2(span / gap) + 2) if 0 < gap < np.inf and span > 0 else 1.0
 
 
-def search(problem: Problem, on_step: Step | None = None) -> tuple[Problem, BestCandidate]:
-    """Try the routes in order; the first whose margin is safe, and the problem in the dtype that it took."""
+def search(
+    problem: Problem, on_step: Step | None = None, float64_is_next: bool = False
+) -> tuple[Problem, BestCandidate]:
+    """Try the routes in order; the first whose margin is safe, and the problem in the dtype that it took. Where
+    float64 is tried next, float32 is given up as soon as its bits do not suffice."""
     check_options(problem)
-    return in_a_dtype_that_does(problem, lambda problem: (problem, _search(problem, on_step)))
+    return in_a_dtype_that_does(problem, lambda problem: (problem, _search(problem, on_step, float64_is_next)))
 
 
 def in_a_dtype_that_does(problem: Problem, build: Callable[[Problem], Built]) -> Built:
@@ -85,7 +88,7 @@ def in_a_dtype_that_does(problem: Problem, build: Callable[[Problem], Built]) ->
     return build(replace(problem, dtype=np.dtype(np.float64)))
 
 
-def _search(problem: Problem, on_step: Step | None) -> BestCandidate:
+def _search(problem: Problem, on_step: Step | None, float64_is_next: bool) -> BestCandidate:
     stream, automatic = problem.stream, problem.mapping == "auto"
     last: BestCandidate | HypothesisError | None = None
     for route in routes(problem):
@@ -94,6 +97,8 @@ def _search(problem: Problem, on_step: Step | None) -> BestCandidate:
         found = _search_route(problem, stream, route, automatic)
         if isinstance(found, BestCandidate) and found.fit.readout is not None and found.fit.margin >= 1:
             return found
+        if isinstance(found, PrecisionError) and float64_is_next and len(problem.answers.rows) > SMALL_FOR_FLOAT32:
+            raise found  # ids that are not whole numbers are closer together still
         last = last if isinstance(last, BestCandidate) and not isinstance(found, BestCandidate) else found
     assert last is not None
     raise _not_separated(problem, last) if isinstance(last, BestCandidate) else last
