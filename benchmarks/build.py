@@ -38,20 +38,20 @@ def data(N: int, seed: int) -> tuple[Any, Any]:
     return rng.standard_normal((N, n, d)), rng.integers(0, 1000, (N, n))
 
 
-def clock(function: Any, *arguments: Any) -> float:
-    start = time.perf_counter()
+def cpu(function: Any, *arguments: Any) -> float:
+    start = time.process_time()
     function(*arguments)
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 def against_the_floor(N: int, repeats: int = 7) -> dict[str, Any]:
     X, Y = data(N, 0)
-    pairs = [(clock(floor, X), clock(build, X, Y)) for _ in range(repeats)]
+    pairs = [(cpu(floor, X), cpu(build, X, Y)) for _ in range(repeats)]
     best_floor, best_build = (min(times) for times in zip(*pairs, strict=True))
     return {
         "N": N,
-        "floor s (best)": best_floor,
-        "build s (best)": best_build,
+        "floor CPU s (best)": best_floor,
+        "build CPU s (best)": best_build,
         "ratio of best": best_build / best_floor,
         "median ratio": float(np.median([b / f for f, b in pairs])),
     }
@@ -61,9 +61,9 @@ def growth(sizes: tuple[int, ...] = (2_000, 6_000, 20_000, 60_000, 200_000)) -> 
     rows: list[dict[str, Any]] = []
     for N in sizes:
         X, Y = data(N, 1)
-        rows.append({"N": N, "answers": N * n, "build s": min(clock(build, X, Y) for _ in range(3))})
-    slope = np.polyfit(np.log([r["N"] for r in rows]), np.log([r["build s"] for r in rows]), 1)[0]
-    rows.append({"N": "exponent", "answers": "", "build s": float(slope)})
+        rows.append({"N": N, "answers": N * n, "build CPU s": min(cpu(build, X, Y) for _ in range(3))})
+    slope = np.polyfit(np.log([r["N"] for r in rows]), np.log([r["build CPU s"] for r in rows]), 1)[0]
+    rows.append({"N": "exponent", "answers": "", "build CPU s": float(slope)})
     return rows
 
 
@@ -73,7 +73,7 @@ def in_float32(sizes: tuple[int, ...] = (6_250, 20_000, 62_500, 100_000, 625_000
     for N in sizes:
         rng = np.random.default_rng(N)
         X, Y = rng.standard_normal((N, n, d), dtype=np.float32), rng.integers(0, 1000, (N, n))
-        pairs = [(cpu(floor32, X), cpu(build, X, Y)) for _ in range(3 if N <= 100_000 else 1)]
+        pairs = [(cpu(floor32, X), cpu(build, X, Y)) for _ in range(7 if N <= 100_000 else 2)]
         lowest, built = (min(times) for times in zip(*pairs, strict=True))
         rows.append(
             {
@@ -88,12 +88,6 @@ def in_float32(sizes: tuple[int, ...] = (6_250, 20_000, 62_500, 100_000, 625_000
         print(rows[-1], flush=True)
     slope = np.polyfit(np.log([r["N"] for r in rows]), np.log([r["build CPU s"] for r in rows]), 1)[0]
     return [*rows, {"N": "exponent", "build CPU s": float(slope)}]
-
-
-def cpu(function: Any, *arguments: Any) -> float:
-    start = time.process_time()
-    function(*arguments)
-    return time.process_time() - start
 
 
 def memory(N: int) -> dict[str, Any]:

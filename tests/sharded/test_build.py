@@ -131,6 +131,18 @@ def test_words_in_order_an_answer_a_sequence_and_claims_that_are_left_to_verify(
     assert made.shard(0).form.classes == ("left", "none", "right")
 
 
+@pytest.mark.parametrize("per_token", [True, False])
+def test_vectors_of_classes(tmp_path, per_token) -> None:
+    vectors = rng.integers(0, 5, (N, n, 3)) if per_token else rng.integers(0, 5, (N, 3)).astype(np.float32)
+    made = memorize(X, vectors, cluster=1, folder=tmp_path / "m", shard_answers=300 if per_token else 80)
+    assert made.count == 3
+    assert made.shard(0).transformer.dtype == np.float32
+    np.testing.assert_array_equal(made.predict(X), vectors)
+    assert made.verify((X, vectors.astype(float)), require=["memorizes float32"]).result == "VERIFIED"
+    vectors[7, ..., 2] += 1
+    assert made.verify((X, vectors.astype(float))).result == "NOT VERIFIED"
+
+
 def test_conflicts_are_named_by_their_places_in_all_of_the_data_and_settled(tmp_path) -> None:
     twice, other = np.concatenate([X, X[17:18]]), np.concatenate([Y, Y[17:18]])
     other[-1, 2] = (other[-1, 2] + 1) % 7

@@ -43,8 +43,9 @@ class Sharding(TypedDict, total=False):
     """What `memorize` takes for data that no memory holds.
 
     X and Y are .npy files, patterns of their names, lists of them, or mapped arrays; or X is an iterator of pairs
-    of blocks, and Y None. Sequences have one length. With certify=False a shard claims its answers, and `verify`
-    decides; else its worker has them proved. What was finished when a build is interrupted, the same call takes up.
+    of blocks, and Y None. Sequences have one length; answers may be vectors of numbers. With certify=False a shard
+    claims its answers, and `verify` decides; else its worker has them proved. What was finished when a build is
+    interrupted, the same call takes up.
 
     cluster        a number of processes, the address of a Dask scheduler, or its client; its workers need this
                    package, and see the same files and folders
@@ -176,7 +177,7 @@ def _job(building: Path, source: Source, wish: Wish, size: int, workers: Workers
     assert seen is not None
     vocabulary = _names(seen.words, "tokens")
     classes = _names(seen.answers, "classes")
-    form = AnswerForm("token" if source.per_token else "sequence", classes, None, False)
+    form = AnswerForm("token" if source.per_token else "sequence", classes, source.width, False)
     width = sample.shape[2] if vocabulary is None else len(vocabulary)
     router = draw_router(seen.places, source.n, width, dtype, seed)
     shards = max(1, round(source.N * (source.n if source.per_token else 1) / size))

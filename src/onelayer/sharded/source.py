@@ -70,7 +70,14 @@ class Source:
 
     @property
     def per_token(self) -> bool:
-        return self.mapped[0][1].ndim == 2
+        X, Y = self.mapped[0]
+        return Y.shape[:2] == X.shape[:2]
+
+    @property
+    def width(self) -> int | None:
+        """Components of an answer, if answers are vectors."""
+        X, Y = self.mapped[0]
+        return int(Y.shape[-1]) if are_vectors(X, Y) else None
 
     def check(self) -> None:
         """Refuse what cannot be read as sequences of one length, with an answer per token or per sequence."""
@@ -79,9 +86,11 @@ class Source:
             raise _refused(
                 "X of shape (N, n, d) or (N, n), of numbers", f"X has shape {X.shape} and type {X.dtype}"
             )
-        if Y.dtype.kind not in ANSWERS or Y.shape not in ((len(X),), X.shape[:2]):
+        vectors = Y.ndim > 1 and are_vectors(X, Y)
+        fits = Y.shape[: 1 if vectors and Y.ndim == 2 else 2] in ((len(X),), X.shape[:2])
+        if not fits or Y.ndim > 3 or 0 in Y.shape or Y.dtype.kind not in (TOKENS if vectors else ANSWERS):
             raise _refused(
-                "an answer per token or per sequence, in an array of numbers or words",
+                "an answer per token or per sequence, in an array of numbers, words or vectors of numbers",
                 f"Y has shape {Y.shape} and type {Y.dtype}, X has shape {X.shape}",
             )
         for (a, b), names in zip(self.mapped, self.files, strict=True):
@@ -119,6 +128,11 @@ class Source:
         for part in self.sample(256):
             digest.update(np.ascontiguousarray(part).tobytes())
         return digest.hexdigest()
+
+
+def are_vectors(X: Array, Y: Array) -> bool:
+    """Whether an answer has several components: (N, n, q), or real (N, q) with q != n."""
+    return Y.ndim == 3 or (Y.ndim == 2 and Y.shape[1] != X.shape[1] and Y.dtype.kind == "f")
 
 
 def _tokens(X: Array) -> Array:

@@ -29,7 +29,7 @@ from onelayer.problems.conflicts import OnConflict, Settled, in_conflict, settle
 from onelayer.problems.sequences import Sequences
 from onelayer.search.problem import Options
 from onelayer.sharded.router import Places, Router
-from onelayer.sharded.source import Block
+from onelayer.sharded.source import Block, are_vectors
 from onelayer_checker import Claim, folder_of
 
 Array = NDArray[Any]
@@ -56,7 +56,7 @@ class Seen:
 def look(block: Block, places: Places | None) -> Seen:
     """One pass over a block; ``places`` None for words."""
     X, Y = block.read()
-    answers = None if Y.dtype.kind == "f" else np.unique(Y)
+    answers = None if Y.dtype.kind == "f" or are_vectors(X, Y) else np.unique(Y)
     if Y.dtype.kind == "f" and not np.isfinite(Y).all():
         raise _not_finite("an answer", block, np.isfinite(Y))
     if places is None:
@@ -97,7 +97,7 @@ class Job:
     def rows(self, Y: Array) -> Array:
         """Numbers of classes, or real answers."""
         found = Y if self.form.classes is None else np.searchsorted(np.array(self.form.classes), Y)
-        return np.asarray(found, np.float64).reshape(-1, 1)
+        return np.asarray(found, np.float64).reshape(-1, self.form.width or 1)
 
 
 def spill(block: Block, job: Job) -> int:
@@ -188,8 +188,8 @@ def _refuse_conflicts(given: Settled, row: Array, positions: bool) -> None:
     groups = in_conflict(given.sequences, given.answers.rows, per_sequence, positions, np.dtype(np.float64))
     if groups:
         n, (a, b) = given.sequences.n, groups[0][[0, -1]]
-        rows = given.answers.rows[groups[0], 0]
-        b = groups[0][int(np.argmax(rows != rows[0]))]
+        rows = given.answers.rows[groups[0]]
+        b = groups[0][int(np.argmax((rows != rows[0]).any(axis=1)))]
         where = [
             f"sequence {row[i]}" if per_sequence else f"sequence {row[i // n]}, token {i % n}"
             for i in (int(a), int(b))
