@@ -18,6 +18,7 @@ from onelayer.gadgets.stacks import read_stack
 from onelayer.network import Layer
 from onelayer.network.blocks import apply_stack
 from onelayer.readouts.packed import fill_lanes
+from onelayer.readouts.packed_sizes import Shape
 from onelayer.readouts.peeling import peel
 
 memorize = partial(onelayer.memorize, certify=False)
@@ -84,6 +85,16 @@ def test_filled_words_hold_every_answer(seed, classes) -> None:
     read = words[:, cell]
     found = digits_in_lanes(layout, (read[..., 0] - read[..., 1] - read[..., 2]) % layout.modulus, lane)
     np.testing.assert_array_equal(found, answers)
+
+
+@pytest.mark.parametrize(("classes", "options"), [(2, {}), (1000, {}), (10, {"default": -1, "false_hits": 1e-3})])
+def test_parameters_are_counted_before_they_are_made(rng, classes, options) -> None:
+    X, Y = rng.standard_normal((400, 8, 6)).astype(np.float32), rng.integers(0, classes, (400, 8))
+    model = memorize(X, Y, readout="packed", **options)
+    (gadget,) = packed_in(model.transformer.readout)
+    shape = Shape(gadget.layout, gadget.block, *gadget.words.shape[2:])
+    made = sum(layer.weight.size + layer.bias.size for layer in gadget.layers())
+    assert shape.parameters == made
 
 
 @pytest.mark.parametrize("classes", [2, 10, 256, 65_536])

@@ -81,15 +81,9 @@ def best_shape(keys: int, classes: int, finest: float, print_bits: float = 0.0) 
             each = keys / more.lanes
             if each <= LARGE_LANE:
                 found.append(Shape.of(more, each, LOAD + FOR_FEW / np.sqrt(each), finest))
-    least = min(map(_parameters, found), default=np.inf)
-    few = [shape for shape in found if _parameters(shape) <= WORTH_FEW_LANES * least]
+    least = min((shape.parameters for shape in found), default=np.inf)
+    few = [shape for shape in found if shape.parameters <= WORTH_FEW_LANES * least]
     return min(few, key=lambda shape: shape.layout.lanes, default=ways[0])
-
-
-def _parameters(shape: Shape) -> float:
-    """With those of the layer that adds up the columns of each word, which count where words are many."""
-    m = shape.layout.words
-    return shape.parameters + 5.0 * TABLES * m * m * shape.columns
 
 
 def construct(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
+from onelayer.gadgets.digits import compared_layers, digit_layers
 from onelayer.gadgets.layout import Layout, layouts, of_fewer_lanes
 from onelayer.gadgets.packed import TABLES
 from onelayer.readouts.cells import Column
@@ -26,6 +28,7 @@ FEWEST_KEYS = 64
 WORTH_A_WORD = 0.015
 #: What a cell costs beside its entries: two units of two numbers, and three to make one of them.
 PER_CELL = 7
+FLOAT32 = np.dtype("float32")
 
 
 @dataclass(frozen=True)
@@ -53,17 +56,23 @@ class Shape:
         return best
 
     @property
-    def cells(self) -> int:
-        """Of one table: rows, columns, and a block that carries the lane."""
-        return self.rows + self.columns + self.block
-
-    @property
     def parameters(self) -> int:
-        """About: copies, units, one-hots, emitted words with their walls, digits."""
-        cells, m = TABLES * self.cells, self.layout.words
-        copies = cells // self.block * (COORDINATES + 1)
-        tail = m * (400 * len(self.layout.stages) + PER_CELL * sum(print_sizes(self.layout)))
-        return copies + PER_CELL * cells + (cells + TABLES) * (m * self.columns + 1) + tail
+        """Of all layers: copies, units, one-hots, emitted words with their walls, digits."""
+        m, carried = self.layout.words, 1 + len(print_sizes(self.layout))
+        cells = TABLES * (self.rows + self.columns + self.block * carried)
+        copies = cells // self.block * (COORDINATES + carried)
+        emitted = (cells + TABLES) * (m * self.columns + carried)
+        added = TABLES * m * (self.columns - 1) * m * (3 + carried)  # columns of a word are added up
+        return copies + PER_CELL * cells + emitted + added + _count_digits(self.layout)
+
+
+@cache
+def _count_digits(layout: Layout) -> int:
+    """Parameters of the layers that take words apart, of one column each."""
+    lanes, *prints = ((np.ones(k - 1), np.ones(k - 1)) for k in (layout.lanes, *print_sizes(layout)))
+    layers = digit_layers(layout, 1, lanes, FLOAT32, prints)
+    layers = (*layers, *compared_layers(layout, 0.0, FLOAT32)) if prints else layers
+    return sum(layer.weight.size + layer.bias.size for layer in layers)
 
 
 def print_sizes(layout: Layout) -> tuple[int, ...]:
