@@ -214,10 +214,10 @@ def test_every_sample_counts_wherever_it_is() -> None:
     r = np.zeros(200)
     r[150] = 0.4
     assert judged(numbers, r, numbers, 1.0).why.startswith("sequence 150")
-    assert judged(numbers, r, numbers, 1.0).outcome == "undecided"
+    assert (judged(numbers, r, numbers, 1.0).outcome, judged(numbers, r, numbers, 1.0).value) == ("undecided", 0.0)
     wrong = numbers.copy()
     wrong[199] = 0
-    assert judged(numbers, r, wrong, 1.0).outcome == "refuted"
+    assert (judged(numbers, r, wrong, 1.0).outcome, judged(numbers, r, wrong, 1.0).value) == ("refuted", 0.0)
 
 
 def test_blocks_and_processes_change_nothing(monkeypatch) -> None:
@@ -241,6 +241,27 @@ def test_an_answer_for_each_sequence(scope) -> None:
     assert verdict(honest)[0] == "VERIFIED"
     honest.data["answers"] = honest.data["answers"][::-1].copy()
     assert verdict(honest)[0] == "NOT VERIFIED"
+
+
+def test_an_answer_for_each_token_of_a_sequence() -> None:
+    several = logits([0, 1, 2, 3])
+    several.data["tokens"] = several.data["tokens"].reshape(2, 2, 1)
+    assert verdict(several)[0] == "VERIFIED"
+    several.data["answers"][[1, 2]] = several.data["answers"][[2, 1]]
+    assert verdict(several)[0] == "NOT VERIFIED"
+
+
+def test_a_class_may_be_a_pair_of_digits() -> None:
+    """Two numbers before the last layer, each with a radius of its own."""
+    pairs = np.array([[0, 0], [0, 1], [1, 0], [1, 1]], float)
+    last = Layer(2 * pairs.T, -(pairs**2).sum(axis=1))
+    for j, pair in enumerate(pairs):
+        for r in ([0, 0], [0.25, 0], [0, 0.125]):
+            low, high = (2 * pairs @ (pair + side * np.array(r)) - (pairs**2).sum(axis=1) for side in (-1, 1))
+            others = np.arange(4) != j
+            ((_, least, most),) = largest._leads(last, np.array([[*pair, *r, j, 0]], float), REAL)
+            assert 0 <= low[j] - high[others].max() - least < 2.0**-30
+            assert 0 <= most - (high[j] - low[others].max()) < 2.0**-30
 
 
 def test_logits_are_evaluated_once_for_each_class(monkeypatch) -> None:
@@ -280,13 +301,15 @@ def test_ends_of_balls_are_rounded_outward() -> None:
 
     class Known(Layer):
         def apply(self, x, A) -> Ball:  # noqa: ARG002
-            return Ball(np.array([[1.0, 0.0]]), np.array([[2.0**-60, 2.0**-1074]]))
+            return Ball(np.array([self.sign * np.array([1.0, 2.0])]), np.array([self.r]))
 
-    rows = np.array([[0.0, 0.0, 0.0, 7.0]])
-    ((at, low, high),) = largest._leads(Known(last.weight, last.bias), rows, REAL)
-    assert at == 7
-    assert low <= 1 - Fraction(2) ** -60 - Fraction(2) ** -1074
-    assert high >= 1 + Fraction(2) ** -60 + Fraction(2) ** -1074
+    for Known.sign, own, lead in ((1, 1, 1), (1, 0, -1), (-1, 1, -1), (-1, 0, 1)):
+        for Known.r in ([2.0**-60, 0.0], [0.0, 2.0**-60]):
+            rows = np.array([[0.0, 0.0, own, 7.0]])
+            ((at, low, high),) = largest._leads(Known(last.weight, last.bias), rows, REAL)
+            assert at == 7
+            assert low <= lead - Fraction(2) ** -60
+            assert high >= lead + Fraction(2) ** -60
 
 
 def test_the_value_of_a_proof_is_not_above_what_is_proved() -> None:

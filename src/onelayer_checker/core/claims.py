@@ -71,10 +71,10 @@ class Claim:
         numbers = {name: real(entry[name], f"{where}.{name}") for name in sorted(kind.numbers)}
         if any(value < 0 for name, value in numbers.items() if name not in ("low", "high")):
             raise Malformed("claim", f"{where} has a negative bound")
-        if 0 in (numbers.get("delta", 1.0), numbers.get("margin", 1.0)) or numbers.get("p", 1.0) not in range(
-            1, 65
-        ):
-            raise Malformed("claim", f"{where} has delta or margin 0, or p that is no whole number from 1 to 64")
+        if numbers.get("delta", 1.0) == 0 or numbers.get("p", 1.0) not in range(1, 65):
+            raise Malformed("claim", f"{where} has delta = 0, or p that is no whole number from 1 to 64")
+        if numbers.get("margin") == 0:
+            raise Malformed("claim", f"{where} has margin = 0")
         target = None if kind.read_target is None else kind.read_target(entry["target"], f"{where}.target")
         return Claim(type_, entry["arith"], entry["scope"], numbers, target)
 
