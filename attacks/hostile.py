@@ -348,8 +348,9 @@ def _readout(*sizes: int) -> Tensors:
 
 def _lift_token(d: int, about: dict[str, Any]) -> Bundle:
     """One token of many components."""
-    one = plain(np.ones((1, 1, 1)))
-    return plain(np.ones((1, 1, d)), about, model={**one.model, "embedding.lift": np.zeros((d, 1))})
+    one = plain(np.ones((1, 1, 1)), about, model={"embedding.lift": np.zeros((d, 1))})
+    one.data["tokens"] = np.ones((1, 1, d))
+    return one
 
 
 def program(n: int, d: int, lines: list[list[Any]]) -> dict[str, Any]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from functools import partial
 
 import numpy as np
@@ -15,6 +13,7 @@ from attacks.forgeries import forgeries
 from onelayer import save
 from onelayer_checker.front import EXITS
 from tests.checker.asked import check
+from tests.processes import CHECKER, run_python
 
 memorize = partial(onelayer.memorize, certify=False)
 
@@ -118,7 +117,7 @@ def test_exit_codes_and_last_lines(tmp_path, honest, name, result) -> None:
     forged = honest.copy()
     FORGERIES[name].change(forged)
     folder = forged.write(tmp_path / "forged")
-    done = subprocess.run([sys.executable, "-m", "onelayer_checker", folder], capture_output=True, text=True)
+    done = run_python(CHECKER, folder)
     assert done.returncode == EXITS[result]
     assert done.stdout.splitlines()[-1] == result
     assert "Traceback" not in done.stderr

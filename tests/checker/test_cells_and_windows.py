@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -16,6 +14,7 @@ from onelayer_checker.core.graph import build
 from onelayer_checker.core.layers import Layer, run_stack
 from onelayer_checker.search.stack import accelerate
 from tests.checker.asked import Options, check
+from tests.processes import CHECKER, run_python
 
 
 @pytest.fixture
@@ -76,8 +75,7 @@ def test_windows_of_a_stream(tmp_path) -> None:
     model = onelayer.memorize_text(text, context=12, certify=False)
     certificate = onelayer.certify(model, text)
     folder = onelayer.save(tmp_path / "model", model, certificate=certificate)
-    command = [sys.executable, "-I", "-m", "onelayer_checker", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = run_python(CHECKER, folder)
     assert done.stdout.splitlines()[-1] == "VERIFIED", done
     assert f"{len(text)} answers" in done.stdout
     assert json.loads((folder / "certificate.json").read_text())["graph"]["causal"] is True

@@ -25,6 +25,7 @@ from onelayer_checker.core.judge import Samples
 from onelayer_checker.core.samples import Data
 from onelayer_checker.core.separated import _separated
 from tests.checker.asked import Options, check
+from tests.processes import CHECKER, run_python
 
 CASES = {case.name: case for case in (*counterexamples(), *searched_claims(), *false_claims())}
 SOURCE = Path(onelayer_checker.__file__).parent
@@ -255,8 +256,6 @@ def test_separation_is_never_overstated() -> None:
 
 def test_usage_errors_are_not_verdicts(tmp_path) -> None:
     for arguments in ([], [tmp_path, "--engine", "abacus"], [tmp_path, "--jobs", "0"]):
-        done = subprocess.run(
-            [sys.executable, "-m", "onelayer_checker", *arguments], capture_output=True, text=True
-        )
+        done = run_python(CHECKER, *arguments)
         assert done.returncode == 64
         assert "usage:" in done.stderr

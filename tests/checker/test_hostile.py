@@ -19,6 +19,7 @@ from onelayer_checker.core import budget, separated
 from onelayer_checker.core.balls import FLOAT32
 from onelayer_checker.core.graph import build
 from onelayer_checker.front import EXITS, check
+from tests.processes import CHECKER, run_python
 
 FOLDERS = {folder.name: folder for folder in hostile_folders()}
 PRINTED = [name for name, folder in FOLDERS.items() if folder.why == "it is printed"]
@@ -31,9 +32,8 @@ def limited() -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
 
 
-def run(*arguments, **options) -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-m", "onelayer_checker", *arguments]
-    return subprocess.run(command, capture_output=True, preexec_fn=limited, **options)
+def run(*arguments) -> subprocess.CompletedProcess[bytes]:
+    return run_python(CHECKER, *arguments, limit=limited, text=False)
 
 
 def judged(hostile: Hostile, code: object, out: bytes) -> None:
@@ -53,7 +53,7 @@ def test_ends_with_its_verdict(tmp_path, name) -> None:
     hostile = FOLDERS[name]
     hostile.build(tmp_path / "folder")
     options = [option.replace("FOLDER", str(tmp_path / "folder")) for option in hostile.options]
-    done = run(tmp_path / "folder", *options, stdin=subprocess.DEVNULL, timeout=60)
+    done = run(tmp_path / "folder", *options)
     judged(hostile, done.returncode, done.stdout)
     assert not done.stderr
 
@@ -174,8 +174,7 @@ def inject(fault: str, **options) -> subprocess.CompletedProcess[bytes]:
         sys.argv = ["onelayer_checker", *sys.argv[1:]]
         main()
     """
-    command = [sys.executable, "-c", textwrap.dedent(program), *options.pop("arguments", ["folder"])]
-    return subprocess.run(command, capture_output=True, **options)
+    return run_python(textwrap.dedent(program), *options.pop("arguments", ["folder"]), text=False)
 
 
 @pytest.mark.parametrize("fault", ["raise MemoryError", "broken()", "raise ValueError('\x1b[2J')", "assert False"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from dataclasses import replace
 from functools import partial
@@ -21,6 +20,7 @@ from onelayer.certificates.names import names_of
 from onelayer_checker import Claim, check
 from onelayer_checker.core.meaning import beside, constant_error
 from onelayer_checker.core.samples import Data
+from tests.processes import CHECKER, run_python
 
 memorize = partial(onelayer.memorize, certify=False)
 
@@ -227,8 +227,7 @@ def test_answers_of_another_kind_are_not_certified() -> None:
 
 def test_the_command_line_of_the_checker(tmp_path, facts, folder) -> None:
     def run(*arguments) -> tuple[int, list[str]]:
-        command = [sys.executable, "-I", "-m", "onelayer_checker", folder, *arguments]
-        done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+        done = run_python(CHECKER, folder, *arguments)
         return done.returncode, done.stdout.splitlines()
 
     wishes = ("--require", "memorizes float32", "--require", "separated")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from onelayer import memorize
 from onelayer_checker import MANIFEST, check_shard, check_shards, conclude, folder_of, shards
 from onelayer_checker.front import EXITS
 from onelayer_checker.shards import MOST_SHARDS
+from tests.processes import CHECKER, run_python
 
 rng = np.random.default_rng(3)
 X, Y = rng.standard_normal((90, 4, 3), dtype=np.float32), rng.integers(0, 5, (90, 4))
@@ -229,11 +228,10 @@ def test_work_beyond_the_budget_is_undecided(folder) -> None:
 
 
 def test_the_program_alone_judges_a_folder_of_shards(folder) -> None:
-    command = [sys.executable, "-m", "onelayer_checker", str(folder), "--jobs", "1"]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = run_python(CHECKER, folder, "--jobs", "1")
     assert (done.returncode, done.stdout.splitlines()[-1]) == (EXITS["VERIFIED"], "VERIFIED")
     assert done.stdout.count("the router sends them here") == 3
-    assert subprocess.run([*command, "--data", "x.jsonl"], capture_output=True).returncode == 64
+    assert run_python(CHECKER, folder, "--data", "x.jsonl").returncode == 64
 
 
 def test_what_the_router_was_not_asked_about_is_not_verified(folder, monkeypatch) -> None:

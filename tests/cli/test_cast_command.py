@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from functools import partial
 
 import numpy as np
@@ -13,6 +12,7 @@ import pytest
 import onelayer
 from onelayer import cast, load, save
 from onelayer.problems.tables import example, read_table
+from tests.processes import run_command
 
 memorize = partial(onelayer.memorize, certify=False)
 
@@ -23,13 +23,7 @@ FACTS = """{"tokens": ["river", "bank"], "answers": ["water", "shore"]}
 
 
 def run(*arguments, ok: int = 0) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-W", "error", "-c", "from onelayer.cli import main; main()", "cast"]
-    done = subprocess.run(
-        [*command, *map(str, arguments)], capture_output=True, text=True, env={"COLUMNS": "200", "PATH": ""}
-    )
-    assert done.returncode == ok, done.stderr + done.stdout
-    assert "Traceback" not in done.stderr
-    return done
+    return run_command("cast", *arguments, ok=ok)
 
 
 @pytest.fixture(scope="module")

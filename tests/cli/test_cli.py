@@ -13,15 +13,11 @@ import pytest
 
 from onelayer import load
 from onelayer.problems.tables import example, read_table, write_answers
+from tests.processes import COMMAND_LINE, WIDE, run_command
 
 
 def run(*arguments, ok: int = 0, **environment) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-W", "error", "-c", "from onelayer.cli import main; main()", *map(str, arguments)]
-    done = subprocess.run(
-        command, capture_output=True, text=True, env={"COLUMNS": "200", "PATH": "", **environment}
-    )
-    assert done.returncode == ok, done.stderr + done.stdout
-    assert "Traceback" not in done.stderr
+    done = run_command(*arguments, ok=ok, env=WIDE | environment)
     assert "\x1b" not in done.stdout  # no colours where nobody looks at a terminal
     return done
 
@@ -29,7 +25,8 @@ def run(*arguments, ok: int = 0, **environment) -> subprocess.CompletedProcess[s
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cli") / "model"
-    printed = run("memorize", example("company"), "--out", folder).stdout
+    command = [sys.executable, "-W", "error", "-c", COMMAND_LINE, "memorize", example("company"), "--out", folder]
+    printed = subprocess.run(command, capture_output=True, text=True, env=WIDE, check=True).stdout
     assert "96 of 96 answers reproduced (measured)" in printed
     return folder
 
@@ -228,11 +225,8 @@ def test_demo_ends_with_a_table_and_a_picture() -> None:
     ],
 )
 def test_mistakes_are_answered_in_a_line(tmp_path, arguments, code, words) -> None:
-    command = [sys.executable, "-c", "from onelayer.cli import main; main()", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env={"COLUMNS": "200", "PATH": ""})
-    assert done.returncode == code
+    done = run_command(*arguments, ok=code, cwd=tmp_path)
     assert words in done.stderr
-    assert "Traceback" not in done.stderr
     assert not list(tmp_path.iterdir())
 
 

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -21,16 +20,14 @@ from onelayer.errors import REPORTS
 from onelayer.export import bundle
 from onelayer.problems.tables import example, read_table, write_answers
 from onelayer_checker.front import EXITS
+from tests.processes import COMMAND_LINE, run_python
 
 X, Y = [["a", "b"], ["b", "c"]], [[1, 2], [3, 4]]
 CONTRADICTION = '{"tokens": ["a"], "answers": [1]}\n{"tokens": ["a"], "answers": [2]}\n'
-PROGRAM = "from onelayer.cli import main; main()"
 
 
-def run(*arguments, program: str = PROGRAM, **options) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-W", "error", "-c", program, *map(str, arguments)]
-    options = {"stdout": subprocess.PIPE, "env": {"COLUMNS": "120", "PATH": ""}} | options
-    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, **options)
+def run(*arguments, program: str = COMMAND_LINE, **options) -> subprocess.CompletedProcess[str]:
+    done = run_python(program, *arguments, env={"COLUMNS": "120", "PATH": ""}, **options)
     assert "Traceback" not in done.stderr
     assert "Errno" not in done.stderr
     return done
@@ -63,7 +60,7 @@ def test_each_kind_of_mistake_has_its_code(tmp_path, model) -> None:
     (tmp_path / "bad.jsonl").write_text(CONTRADICTION)
     (tmp_path / "broken.jsonl").write_text('{"tokens": [')
     (tmp_path / "wrong.jsonl").write_text('{"tokens": ["a", "b"], "answers": [1, 3]}\n')
-    without = "import sys; sys.modules['matplotlib'] = None; " + PROGRAM
+    without = "import sys; sys.modules['matplotlib'] = None; " + COMMAND_LINE
     asked = {
         ExitCode.GOOD: [("inspect", model)],
         ExitCode.NO: [
@@ -135,7 +132,7 @@ def test_files_that_the_system_refuses_to_open(tmp_path, monkeypatch) -> None:
 @pytest.mark.parametrize("arguments", [("inspect",), ("inspect", "--json"), ("explain",)])
 def test_output_that_cannot_be_written(model, arguments) -> None:
     with Path("/dev/full").open("w") as sink:
-        done = run(arguments[0], model, *arguments[1:], stdout=sink)
+        done = run(arguments[0], model, *arguments[1:], stdout=sink.fileno())
     assert done.returncode == ExitCode.FILE
     assert "the disk is full" in done.stderr
 

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 
 import pytest
 
 from onelayer import load
 from onelayer.compile.text import python_reference
+from tests.processes import run_command
 
 TEXT = python_reference().encode()[20_000:24_000]
 
 
 def run(*arguments, ok: int = 0) -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-W", "error", "-c", "from onelayer.cli import main; main()"]
-    done = subprocess.run([*command, *map(str, arguments)], capture_output=True, env={"COLUMNS": "200", "PATH": ""})
-    assert done.returncode == ok, done.stderr + done.stdout
-    assert b"Traceback" not in done.stderr
-    return done
+    return run_command(*arguments, ok=ok, text=False)
 
 
 @pytest.fixture(scope="module")

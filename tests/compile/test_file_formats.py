@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +13,7 @@ from pyarrow import parquet
 
 from onelayer import DataError, FileError, load, memorize
 from onelayer.problems.tables import read_table, write_answers
+from tests.processes import run_command
 
 WORDS = [["river", "bank"], ["bank", "robber", "ran"], ["money", "bank"]]
 LABELS = [["water", "shore"], ["money", "crime", "verb"], ["noun", "money"]]
@@ -81,10 +80,7 @@ def written(folder: Path, name: str, compressed: bool) -> Path:
 
 
 def run(*arguments: object, ok: int = 0) -> str:
-    command = [sys.executable, "-W", "error", "-c", "from onelayer.cli import main; main()", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, env={"COLUMNS": "200", "PATH": ""})
-    assert done.returncode == ok, done.stderr + done.stdout
-    return done.stdout
+    return run_command(*arguments, ok=ok).stdout
 
 
 @pytest.mark.parametrize("compressed", [False, True], ids=["plain", "gz"])

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -13,6 +10,7 @@ from onelayer import HypothesisError, OptionError, approximate
 from onelayer.compile import positional
 from onelayer.measure.recall import outside_box, recall
 from onelayer.problems.targets import target
+from tests.processes import CHECKER, run_python
 
 
 def wave(X: np.ndarray) -> np.ndarray:
@@ -81,7 +79,7 @@ def test_a_proof_that_would_take_long_is_not_begun(monkeypatch: pytest.MonkeyPat
 def test_a_saved_model_of_a_function_keeps_its_proof(tmp_path) -> None:
     model = approximate("x - mean(y)", n=2, tolerance=0.2)
     folder = onelayer.save(tmp_path / "kept", model)
-    done = subprocess.run([sys.executable, "-I", "-m", "onelayer_checker", folder], capture_output=True, text=True)
+    done = run_python(CHECKER, folder)
     assert done.stdout.splitlines()[-1] == "VERIFIED"
     with pytest.raises(OptionError, match="the proof about a function is made when it is built"):
         onelayer.save(tmp_path / "other", model, data=(np.zeros((1, 2, 1)), np.zeros((1, 2, 1))))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from functools import partial
 
 import numpy as np
@@ -15,16 +14,15 @@ from attacks.hostile import UGLY, honest, hostile_folders
 from onelayer import save
 from onelayer.errors import DataError, visible
 from onelayer.measure.report import escape
+from tests.processes import COMMAND_LINE, run_python
 
 memorize = partial(onelayer.memorize, certify=False)
 
 FOLDERS = {folder.name: folder for folder in hostile_folders()}
-MAIN = "from onelayer.cli import main; main()"
 
 
 def run(*arguments, before: str = "", **options) -> subprocess.CompletedProcess[bytes]:
-    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "timeout": 60, **options}
-    return subprocess.run([sys.executable, "-c", f"{before}\n{MAIN}", *arguments], **options)
+    return run_python(f"{before}\n{COMMAND_LINE}", *arguments, text=False, **options)
 
 
 def plain_text(content: bytes) -> bool:
@@ -83,8 +81,7 @@ def test_without_flint_the_extra_is_named(bundle) -> None:
         said = b"".join(done.stderr.split(b"\n"))
         assert b'pip install ".[exact]"' in said
     checker = f"{hidden}; sys.argv[0] = 'onelayer_checker'; from onelayer_checker.__main__ import main; main()"
-    command = [sys.executable, "-c", checker, bundle, "--engine", "arb"]
-    done = subprocess.run(command, capture_output=True)
+    done = run_python(checker, bundle, "--engine", "arb", text=False)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (4, b"UNFIT")
     assert b"pip install python-flint" in done.stdout
 

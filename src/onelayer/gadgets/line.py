@@ -121,38 +121,38 @@ def _deciding_interval(w: Array, b: Array) -> tuple[Array, Array]:
     """The smallest and the largest z at which a cell's own units [K, 2] are 0 and all other cells are off: those
     before it by their unit 0, those after it by their unit 1. Rounding is monotone, so each of these holds on one
     side of some number."""
+    # Up to which z is unit 0 equal to 0, and unit 1 at least 1; and the same for -z with the units swapped.
+    asked = ((0, 1, False), (1, -1, False), (1, 1, True), (0, -1, True))
+    slope = np.concatenate([sign * w[:, unit] for unit, sign, _ in asked])
+    offset = np.concatenate([b[:, unit] for unit, _, _ in asked])
+    switches_off = np.repeat([on for *_, on in asked], len(w))
 
-    def largest(side: int, sign: int, on: bool) -> Array:
-        """Up to which sign * z a unit is 0, or at least 1."""
-
-        def holds(z: Array) -> Any:
-            unit = sign * z * w[:, side] + b[:, side]
-            return unit >= 1 if on else unit <= 0
-
-        return _largest(holds, len(w), w.dtype)
+    def holds(z: Array) -> Array:
+        unit = z * slope + offset
+        return np.asarray(np.where(switches_off, unit >= 1, unit <= 0))
 
     with np.errstate(over="ignore"):
-        high, low = largest(0, 1, False), largest(1, -1, False)
-        later, earlier = largest(1, 1, True), largest(0, -1, True)
+        high, low, later, earlier = _largest(holds, len(slope), w.dtype).reshape(len(asked), -1)
     high[:-1] = np.minimum(high[:-1], np.minimum.accumulate(later[:0:-1])[::-1])
     low[1:] = np.minimum(low[1:], np.minimum.accumulate(earlier[:-1]))
     return -low, high
 
 
-def _largest(holds: Callable[[Array], Any], count: int, dtype: np.dtype[Any]) -> Array:
+def _largest(holds: Callable[[Array], Array], count: int, dtype: np.dtype[Any]) -> Array:
     """The largest numbers for which something holds that holds for all smaller ones; -inf where for none."""
     integer = np.dtype(f"i{dtype.itemsize}")
+    least = np.iinfo(integer).min
     top = np.finfo(dtype).max
-    low, high = (_order_bits(np.full(count, z, dtype).view(integer)) for z in (-top, top))
+    low, high = (_order_bits(np.full(count, z, dtype).view(integer), least) for z in (-top, top))
     none, all_ = ~holds(np.full(count, -top, dtype)), holds(np.full(count, top, dtype))
     for _ in range(8 * dtype.itemsize):
         middle = low // 2 + high // 2 + (low & high & 1)  # the difference may overflow
-        held = holds(_order_bits(middle).view(dtype))
+        held = holds(_order_bits(middle, least).view(dtype))
         low, high = np.where(held, middle, low), np.where(held, high, middle)
-    found = np.where(all_, top, _order_bits(low).view(dtype))
+    found = np.where(all_, top, _order_bits(low, least).view(dtype))
     return np.where(none, -np.inf, found).astype(dtype)
 
 
-def _order_bits(bits: Array) -> Array:
-    """The bits of floating-point numbers as integers of the same order, and back."""
-    return np.where(bits < 0, np.iinfo(bits.dtype).min - bits, bits).astype(bits.dtype)
+def _order_bits(bits: Array, least: int) -> Array:
+    """The bits of floating-point numbers as integers of the same order, and back; ``least`` is their smallest."""
+    return np.where(bits < 0, least - bits, bits)
