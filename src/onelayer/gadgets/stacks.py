@@ -82,10 +82,9 @@ def cover(feedforward: Sequence[Gadget], readout: Sequence[Gadget]) -> tuple[Cov
 
 
 def read_parts(model: Transformer, hints: Sequence[Covered] = ()) -> Parts:
-    """The gadgets of both stacks. A hint that the weights do not bear out is not believed."""
+    """The gadgets of both stacks. Hints that the weights do not bear out are not believed."""
     return {
-        stack: read_stack(getattr(model, stack), stack, {h.start: h for h in hints if h.stack == stack})
-        for stack in STACKS
+        stack: read_stack(getattr(model, stack), stack, [h for h in hints if h.stack == stack]) for stack in STACKS
     }
 
 
@@ -95,24 +94,33 @@ def covered_by(parts: Parts) -> tuple[Covered, ...]:
 
 
 def read_stack(
-    layers: tuple[Layer, ...], stack: str = "readout", hints: dict[int, Covered] | None = None
+    layers: tuple[Layer, ...], stack: str = "readout", hints: Sequence[Covered] = ()
 ) -> tuple[Part, ...]:
     parts: list[Part] = []
     start = 0
+    hinted = _verify_hints(layers, hints)
     while start < len(layers):
-        gadget = _verify_hint(layers, (hints or {}).get(start)) or _recognise(layers[start:])
+        gadget = hinted[len(parts)] if hinted else _recognise(layers[start:])
         stop = start + len(gadget.dense)
         parts.append(Part(Covered(stack, start, stop, gadget.kind), gadget))
         start = stop
     return tuple(parts)
 
 
-def _verify_hint(layers: tuple[Layer, ...], hint: Covered | None) -> Gadget | None:
-    """What the hint says, if that is so. That a layer is an affine map is always so, and says nothing."""
-    if hint is None or hint.kind == Affine.kind or not hint.start < hint.stop <= len(layers):
-        return None
-    known = [kind for kind in GADGETS if kind.kind == hint.kind]
-    return known[0].recognise(layers[hint.start : hint.stop]) if known else None
+def _verify_hints(layers: tuple[Layer, ...], hints: Sequence[Covered]) -> list[Gadget]:
+    """The gadgets that the hints name, if they cover these layers and each is what its layers are; else none.
+
+    That a layer is an affine map is always so: hints that say nothing else are not worth believing.
+    """
+    ends = [0, *(hint.stop for hint in hints)]
+    if [hint.start for hint in hints] != ends[:-1] or ends[-1] != len(layers) or ends != sorted(set(ends)):
+        return []
+    if all(hint.kind == Affine.kind for hint in hints):
+        return []
+    kinds = {kind.kind: kind for kind in GADGETS}
+    found = [kinds[h.kind].recognise(layers[h.start : h.stop]) for h in hints if h.kind in kinds]
+    gadgets = [gadget for gadget in found if gadget is not None]
+    return gadgets if len(gadgets) == len(hints) else []
 
 
 def _recognise(layers: tuple[Layer, ...]) -> Gadget:
