@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -89,6 +90,7 @@ def _run(
     cwd: Path | None,
     limit: Callable[[], None] | None,
 ) -> NoReturn:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # the server of forks ignores it
     for number, stream in enumerate(streams, 1):
         os.dup2(stream.detach(), number)
     sys.stdout, sys.stderr = (io.TextIOWrapper(os.fdopen(i, "wb", closefd=False), "utf-8") for i in (1, 2))
