@@ -17,6 +17,7 @@ from onelayer.certificates.data import of_answers, of_text
 from onelayer.certificates.explain import explain_files
 from onelayer.equality import EqualByContent
 from onelayer.errors import OptionError
+from onelayer.explorer.page import Page, make_page
 from onelayer.export import bundle
 from onelayer.gadgets.gadget import Words
 from onelayer.gadgets.names import Described, describe_units, unit_names
@@ -211,6 +212,13 @@ class Model(Abilities, EqualByContent):
     def plot(self) -> Any:
         """A matplotlib figure: the gaps between answers and the readout, or a function, its model and the error."""
         return pictures.figure_of(self)
+
+    def explore(self, X: Any = None, lengths: Any = None, *, title: str = "onelayer") -> Page:
+        """A page to click through, with the sequences that are stored, or with others; `save` writes it to a file.
+
+        It computes in the browser what `predict(path="reference")` gives, bit for bit. A notebook shows it.
+        """
+        return make_page(self, None if X is None else self.read(X, lengths), title)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write everything to a folder, which always holds the old model, the new one, or nothing at all.

@@ -19,6 +19,7 @@ from onelayer.cli import (
     casting,
     certificates,
     exit_codes,
+    exploring,
     exporting,
     inspection,
     lab,
@@ -117,7 +118,14 @@ def predict(
             write_answers(None, table, answers, memory.form.scope)
 
 
-proofs = (inspection.inspect, certificates.verify, certificates.explain, certificates.report, casting.cast)
+proofs = (
+    exploring.explore,
+    inspection.inspect,
+    certificates.verify,
+    certificates.explain,
+    certificates.report,
+    casting.cast,
+)
 others = (
     exporting.export,
     race.race,
@@ -166,6 +174,7 @@ def demo(as_json: AsJson = False) -> None:
         pictures.demo(out, table, model)
         say(f"\n{measured} (measured). What an independent checker proves:\n\n{words}")
         say(f"\n$ python -m onelayer_checker model\n{checker.stdout.rstrip()}")
+        say("\nLook next: `onelayer memorize DATA --out model`, then `onelayer explore model`, a page to click.")
     raise typer.Exit(checker.returncode)
 
 

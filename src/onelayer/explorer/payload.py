@@ -65,9 +65,13 @@ def pack(model: Model, samples: Samples, title: str) -> bytes:
         "lines": _lines_of_cells(model, arrays),
         **describe_interface(model),
     }
-    head = json.dumps(described, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
-    head += b" " * (-len(head) % 8)
-    return zlib.compress(len(head).to_bytes(8, "little") + head + b"".join(arrays.parts), 9)
+    return seal(json.dumps(described, ensure_ascii=False, separators=(",", ":"), allow_nan=False), arrays)
+
+
+def seal(head: str, arrays: Arrays) -> bytes:
+    content = head.encode()  # `visible` has left no half of a surrogate pair
+    content += b" " * (-len(content) % 8)
+    return zlib.compress(len(content).to_bytes(8, "little") + content + b"".join(arrays.parts), 9)
 
 
 def _describe_layer(layer: Transformer) -> dict[str, Any]:

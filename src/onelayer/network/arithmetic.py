@@ -29,13 +29,13 @@ def multiply(h: Array, weight: Array) -> Array:
         row = weight[..., k, None, :]
         if row.any():
             found = add_product(found, h[..., k, None], row)
-    return found + found.dtype.type(0)
+    return np.asarray(found + found.dtype.type(0))
 
 
 def add_product(total: Array, a: Array, b: Array) -> Array:
     """total + a b; in float32 with one rounding."""
     if total.dtype == np.float64:
-        return total + a * b
+        return np.asarray(total + a * b)
     product = a.astype(np.float64) * b.astype(np.float64)  # exact: 24 and 24 bits
     wide = product + total
     part = wide - product

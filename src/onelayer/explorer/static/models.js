@@ -1,6 +1,7 @@
 // A described model: outputs, answers in words, coordinates and the samples that it came with.
 
 import { Network } from "./network.js";
+import { unpack } from "./payload.js";
 import { runScript } from "./scripts.js";
 
 export class PageModel {
@@ -45,13 +46,24 @@ export class PageModel {
     return asked.map((i) => (line.depth ? seen.stacks[line.value][i] : seen.context[i])[line.coordinate]);
   }
 
-  // Stored sequence number i as ids or lists of numbers.
+  // Stored sequence number i as ids or lists of numbers; further ones are those that a server gave.
   sample(i) {
-    const { tokens, lengths } = this.samples;
+    const { tokens, lengths, first } = i < this.sampleCount ? { ...this.samples, first: 0 } : this.further;
     const [, n, d] = tokens.shape;
-    const length = lengths ? lengths.data[i] : n;
-    const at = (k) => (d === undefined ? tokens.data[i * n + k] : [...tokens.data.subarray((i * n + k) * d, (i * n + k + 1) * d)]);
+    const row = i - first;
+    const length = lengths ? lengths.data[row] : n;
+    const at = (k) => (d === undefined ? tokens.data[row * n + k] : [...tokens.data.subarray((row * n + k) * d, (row * n + k + 1) * d)]);
     return Array.from({ length }, (_, k) => at(k));
+  }
+
+  holds(i) {
+    return i < this.sampleCount || (this.further && i >= this.further.first && i < this.further.first + this.further.tokens.shape[0]);
+  }
+
+  // Asks the server for the sequences from number i on.
+  async fetchSamples(i) {
+    const { samples } = await unpack(new Uint8Array(await (await fetch(`samples?start=${i}`)).arrayBuffer()));
+    this.further = { ...samples, first: i };
   }
 
   get sampleCount() {
