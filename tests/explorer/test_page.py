@@ -105,6 +105,14 @@ def test_stepping_through_words(open_page: Open, words: Model) -> None:
     assert page.locator("[data-step=context]").is_hidden()
 
 
+def test_logits_are_answered_by_the_largest(open_page: Open) -> None:
+    facts = [["river", "bank"], ["bank", "robber"], ["robber", "river"]]
+    model = onelayer.memorize(facts, [["water", "shore"], ["money", "crime"], ["crime", "flood"]], logits=True)
+    page = open_page(model)
+    assert text_of(page, ".token-box .answer") == ["water", "shore"]
+    assert page.evaluate(ANSWER, [[0, 1]]) == model.outputs(model.read([model.interface.vocabulary[:2]])).tolist()  # type: ignore[index]
+
+
 def test_contexts_merge_as_the_temperature_changes(open_page: Open, words: Model) -> None:
     page = open_page(words)
     said, slider = "[data-step=temperature] .said", page.get_by_label("Temperature of attention")

@@ -22,6 +22,7 @@ def describe_interface(model: Model) -> dict[str, Any]:
         "classes": None if form.classes is None else [visible(str(c)) for c in form.classes],
         "scope": form.scope,
         "components": form.width,
+        "logits": model.has_logits,
         "default": None if interface.default is None else list(interface.default),
         "width": model.transformer.token_width,
     }

@@ -29,8 +29,8 @@ export class PageModel {
   // One row of outputs in words.
   answer(row) {
     if (this.classes) {
-      const at = Math.round(Math.min(Math.max(evenly(row[0]), 0), this.classes.length - 1));
-      return this.classes[at];
+      const number = this.logits && row.length > 1 ? largest(row) : evenly(row[0]);
+      return this.classes[Math.min(Math.max(number, 0), this.classes.length - 1)];
     }
     return [...row].map(formatNumber).join(", ");
   }
@@ -99,6 +99,13 @@ function evenly(x) {
   const low = Math.floor(x);
   if (x - low !== 0.5) return Math.round(x);
   return low % 2 ? low + 1 : low;
+}
+
+// The number of the largest, of equals the first.
+export function largest(row) {
+  let best = 0;
+  for (let i = 1; i < row.length; i++) if (row[i] > row[best]) best = i;
+  return best;
 }
 
 export function formatNumber(x) {

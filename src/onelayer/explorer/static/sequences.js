@@ -161,10 +161,10 @@ export class SequenceView {
 
   // The answer of a cell, where the cell alone decides it.
   cellName(line, cell) {
-    const values = this.model.tensors[`readout.${this.model.network.readout.length - 1}.weight`];
-    const constant = this.model.tensors[`readout.${this.model.network.readout.length - 1}.bias`];
-    if (line.name !== "plateaus" || line.depth + 3 !== this.model.network.readout.length) return `cell ${cell}`;
+    const { readout } = this.model.network;
+    if (line.name !== "plateaus" || (line.depth + 3 !== readout.length && !this.model.logits)) return `cell ${cell}`;
+    const { weight: values, bias: constant } = readout[line.depth + 2];
     const [, q] = values.shape;
-    return this.model.answer(Array.from({ length: q }, (_, c) => values.data[cell * q + c] + constant.data[c]));
+    return this.model.answer(Array.from({ length: q }, (_, c) => values.data[cell * q + c] + constant[c]));
   }
 }

@@ -82,13 +82,13 @@ export function gadgets(model, seen, place) {
       const [stack, number] = name.split(".");
       const gadget = model.gadgets.find(([s, start, stop]) => s === stack && start <= Number(number) && Number(number) < stop);
       const names = model.unitNames(name);
-      const largest = on.sort((a, b) => Math.abs(row[b]) - Math.abs(row[a])).slice(0, on.length > 2 * MOST_UNITS ? FEW : MOST_UNITS);
+      const listed = on.sort((a, b) => Math.abs(row[b]) - Math.abs(row[a])).slice(0, on.length > 2 * MOST_UNITS ? FEW : MOST_UNITS);
       const unit = (i) => html("li", {}, html("span", { class: "unit" }, shortName(names[i] ?? `unit ${i}`)), html("span", { class: "number" }, formatNumber(row[i])));
       return html(
         "li",
         {},
         html("div", { class: "layer" }, html("b", {}, gadget ? gadget[3].replaceAll("_", " ") : stack), html("span", { class: "hint" }, `layer ${number}: ${on.length.toLocaleString("en")} of ${row.length.toLocaleString("en")} unit${row.length > 1 ? "s" : ""} on`)),
-        html("ul", { class: "units" }, largest.map(unit), on.length > largest.length ? html("li", { class: "hint" }, `and ${(on.length - largest.length).toLocaleString("en")} more`) : null),
+        html("ul", { class: "units" }, listed.map(unit), on.length > listed.length ? html("li", { class: "hint" }, `and ${(on.length - listed.length).toLocaleString("en")} more`) : null),
       );
     }),
   );

@@ -2,7 +2,7 @@
 
 import { button, card, cut, fitted, html, svg } from "./draw.js";
 import { Line } from "./line.js";
-import { formatNumber } from "./models.js";
+import { formatNumber, largest } from "./models.js";
 import { gadgets } from "./steps.js";
 
 const SHOWN = 64; // of the last tokens of a window
@@ -62,8 +62,7 @@ export class TextView {
 
   // The likeliest next token, of equals the smallest id; null where nothing follows.
   following(outputs) {
-    let best = 0;
-    for (let id = 1; id < outputs.length; id++) if (outputs[id] > outputs[best]) best = id;
+    const best = largest(outputs);
     return outputs[best] > 0 ? best : null;
   }
 
