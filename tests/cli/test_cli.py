@@ -210,7 +210,8 @@ def test_demo_ends_with_a_table_and_a_picture() -> None:
     shown = run("demo").stdout
     assert "What attention writes beside a word" in shown
     assert "96 of 96 answers reproduced" in shown
-    assert shown.splitlines()[-1] == "VERIFIED"
+    assert "VERIFIED" in shown.splitlines()
+    assert "`onelayer explore model`" in shown.splitlines()[-1]
 
 
 @pytest.mark.parametrize(
