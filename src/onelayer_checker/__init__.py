@@ -8,7 +8,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy, if it is not
 
 if TYPE_CHECKING:
     from onelayer_checker.core.claims import Claim, Verdict
-    from onelayer_checker.front import Report, check, largest_output
+    from onelayer_checker.front import Report, check
+    from onelayer_checker.functions.extremes import largest_output
     from onelayer_checker.shards import Shard, check_shard, check_shards, conclude, read_manifest
 
 __all__ = [
@@ -26,7 +27,9 @@ __all__ = [
 
 #: A model in shards: its manifest, and the folders beside it.
 MANIFEST, ROUTER, SHARDS_FORMAT = "shards.json", "router", "onelayer-shards/1"
-SHARDS = {"Shard", "check_shard", "check_shards", "conclude", "read_manifest"}
+#: Modules of the names that are not in `front`.
+ELSEWHERE = dict.fromkeys(("Shard", "check_shard", "check_shards", "conclude", "read_manifest"), "shards")
+ELSEWHERE["largest_output"] = "functions.extremes"
 
 
 def folder_of(number: int) -> str:
@@ -38,4 +41,4 @@ def __getattr__(name: str) -> Any:
     """Imported when it is asked for: where NumPy is missing, `python -m` must come as far as to say so."""
     if name not in __all__:
         raise AttributeError(name)
-    return getattr(import_module(f"onelayer_checker.{'shards' if name in SHARDS else 'front'}"), name)
+    return getattr(import_module(f"onelayer_checker.{ELSEWHERE.get(name, 'front')}"), name)

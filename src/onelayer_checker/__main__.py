@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import re
 import sys
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -27,7 +29,8 @@ def say(line: object) -> None:
 
 
 def run() -> int:
-    parser = Parser(prog="onelayer_checker", description=__doc__)
+    plain = partial(argparse.HelpFormatter, width=100)  # whoever asks for the width imports much else
+    parser = Parser(prog="onelayer_checker", description=__doc__, formatter_class=plain)
     parser.add_argument("folder", type=Path)
     parser.add_argument(
         "--data", type=Path, help="your own JSON lines, or text: demand that it is what is certified"
@@ -44,9 +47,15 @@ def run() -> int:
     given = parser.parse_args()
     if given.jobs < 1 or not 64 <= given.bits <= 8192:
         parser.error("--jobs is at least 1, --bits from 64 to 8192")
+    fresh = "numpy" not in sys.modules
+    if fresh:
+        gc.disable()  # nothing that is imported is garbage, and looking for it takes longer than a small folder
     from onelayer_checker.core.meaning import Required  # not before: what is missing must not end in exit code 1
     from onelayer_checker.front import check
-    from onelayer_checker.shards import check_shards
+
+    if fresh:
+        gc.freeze()
+        gc.enable()
 
     try:
         for text in given.require:
@@ -58,6 +67,8 @@ def run() -> int:
     if (given.folder / MANIFEST).is_file():
         if given.data is not None:
             parser.error("--data goes with a folder of one model; `onelayer verify` parts data for shards")
+        from onelayer_checker.shards import check_shards
+
         report = check_shards(given.folder, **options)
     else:
         report = check(given.folder, data=given.data, **options)

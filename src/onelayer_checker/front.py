@@ -11,24 +11,26 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 import onelayer_checker.core.largest
-import onelayer_checker.core.separated
-import onelayer_checker.functions
-import onelayer_checker.looped.kinds  # noqa: F401  (all of them add claims to the core's)
+import onelayer_checker.core.separated  # noqa: F401  (both add claims to the core's)
 from onelayer_checker.core.budget import Beyond, limited
-from onelayer_checker.core.claims import KINDS, Claim, Verdict
+from onelayer_checker.core.claims import RINGS, Claim, Verdict, kind_of
 from onelayer_checker.core.files import Malformed, fields, read_folder, shown
-from onelayer_checker.core.graph import Network, build
+from onelayer_checker.core.graph import build
 from onelayer_checker.core.judge import Judge, Progress
 from onelayer_checker.core.meaning import Given, Required, beside, refuse_empty, same_data
 from onelayer_checker.core.names import Names, fit, read_names
 from onelayer_checker.core.samples import Data, read_data
-from onelayer_checker.functions.extremes import largest_output as largest_output
-from onelayer_checker.looped.judge import LoopJudge, read_loop
 from onelayer_checker.search.stack import accelerate
 
 if TYPE_CHECKING:
     from onelayer_checker.arb.engine import Engine
+    from onelayer_checker.looped.judge import LoopJudge
 
+#: Claims that further rings judge. A ring is imported when a folder has one; other folders never enter it.
+FUNCTIONS, LOOPED = "onelayer_checker.functions", "onelayer_checker.looped.kinds"
+RINGS |= dict.fromkeys(("sup_error", "lp_error", "sup_error_everywhere", "formula_error"), FUNCTIONS)
+RINGS |= dict.fromkeys(("equals", "selects", "within", "rounds", "minimises", "attends"), LOOPED)
+RINGS |= dict.fromkeys(("identifies", "ambiguous"), LOOPED)
 EXITS = {"VERIFIED": 0, "NOT VERIFIED": 1, "UNKNOWN": 2, "MALFORMED": 3, "UNFIT": 4}
 Name = Literal["numpy", "arb", "both"]
 
@@ -97,7 +99,7 @@ class Report:
     def least_bound(self, claim: Claim, enough: float) -> float:
         """A bound worth claiming instead of the claim's own: about the smallest, or one that is ``enough``."""
         assert self.judge_with is not None
-        find = KINDS[claim.type].least_bound
+        find = kind_of(claim.type).least_bound
         return claim.numbers["bound"] if find is None else find(self.judge_with, claim, enough)
 
     def to_json(self) -> dict[str, Any]:
@@ -137,8 +139,10 @@ def check(
         probe()
         with limited(budget, memory):
             network, stored, own, names = parse(folder)
-            judge, arb = judge_of(network, stored, progress, jobs, dense), None
-            if (engine != "numpy" or escalate) and isinstance(network, Network) and stored is not None:
+            judge, arb = network, None
+            if stored is not None:
+                judge = Judge(network if dense else accelerate(network), stored, progress, jobs)
+            if (engine != "numpy" or escalate) and stored is not None:
                 from onelayer_checker.arb.engine import Engine  # only now: everything else runs on NumPy alone
 
                 arb = Engine(network, stored, jobs, bits)
@@ -165,13 +169,6 @@ def check(
     proved = outcomes == {"proved"} and listed and not why
     result = "NOT VERIFIED" if "refuted" in outcomes else "VERIFIED" if proved else "UNKNOWN"
     return Report(result, tuple(listed), gate, why, notes(names, listed, stored, same), judge)
-
-
-def judge_of(network: Nets, stored: Data | None, progress: Progress, jobs: int, dense: bool) -> Judge | LoopJudge:
-    if isinstance(network, LoopJudge):
-        return network
-    assert stored is not None
-    return Judge(network if dense else accelerate(network), stored, progress, jobs)
 
 
 def missing(listed: list[Judged], required: list[Required], same: Verdict | None) -> tuple[str, str]:
@@ -214,8 +211,8 @@ def probe() -> None:
         raise OSError("the rounding mode is not round to nearest")
 
 
-Nets = Network | LoopJudge
-Parsed = tuple[Nets, Data | None, list[Claim], Names | None]
+#: A network, or the judge of a looped one, which has no data; the claims; the names.
+Parsed = tuple[Any, Data | None, list[Claim], Names | None]
 
 
 def parse(folder: str | os.PathLike[str] | Mapping[str, bytes]) -> Parsed:
@@ -224,6 +221,8 @@ def parse(folder: str | os.PathLike[str] | Mapping[str, bytes]) -> Parsed:
         certificate, weights, tensors, named = read_folder(folder if isinstance(folder, Mapping) else Path(folder))
         _check_constants(certificate)
         if is_looped(certificate["graph"]):
+            from onelayer_checker.looped.kinds import read_loop
+
             names, own = None if named is None else read_names(named), read_claims(certificate)
             return read_loop(weights, tensors, certificate["graph"], names, own), None, own, names
         network = build(weights, certificate["graph"]["causal"])
@@ -262,7 +261,7 @@ def within_budget(claim: Claim, judge: Judge | LoopJudge, arb: Engine | None, en
 
 def decide(claim: Claim, judge: Judge | LoopJudge, arb: Engine | None, engine: Name) -> tuple[str, Verdict]:
     """The verdict on a claim, and whose it is: "numpy", "arb" or "both"."""
-    if isinstance(judge, LoopJudge):
+    if not isinstance(judge, Judge):
         return judge.decide(claim, engine != "numpy")
     known = claim.scope != "last" and claim.type in ("memorizes", "separated", "robust")
     apart = not known or judge.network.causal or len(judge.network.tensors["attention.W_Q"]) > 1

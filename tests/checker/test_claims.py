@@ -7,7 +7,7 @@ import pytest
 
 import onelayer_checker.front  # noqa: F401  (adds the claims about functions)
 from onelayer_checker.core.balls import ARITHMETICS
-from onelayer_checker.core.claims import KINDS, Claim, Verdict
+from onelayer_checker.core.claims import KINDS, RINGS, Claim, Verdict, is_kind, kind_of
 from onelayer_checker.core.files import Malformed
 from tests.checker.looped import descent
 
@@ -54,7 +54,9 @@ def refused(given, gate: str = "claim") -> None:
 
 
 def test_every_type_has_its_numbers() -> None:
-    assert {kind: set(KINDS[kind].numbers) for kind in KINDS} == NUMBERS
+    assert {kind: set(kind_of(kind).numbers) for kind in {*KINDS, *RINGS}} == NUMBERS
+    assert all(map(is_kind, NUMBERS))
+    assert not is_kind("promises")
     for kind in NUMBERS:
         claim = Claim.read(entry(kind))
         assert (claim.type, claim.arith, claim.scope) == (kind, "real", "token")

@@ -66,6 +66,34 @@ def test_it_runs_with_everything_else_forbidden(bundle) -> None:
     assert done.stdout.splitlines()[-1] == "VERIFIED"
 
 
+def test_a_ring_is_entered_only_for_a_claim_of_its_own(bundle) -> None:
+    program = textwrap.dedent("""
+        import sys
+        from onelayer_checker import check
+        assert check(sys.argv[1]).result == "VERIFIED"
+        own = {name.split(".")[1] for name in sys.modules if name.startswith("onelayer_checker.")}
+        assert own == {"core", "front", "search"}, own
+        assert "numpy.random" not in sys.modules and "multiprocessing" not in sys.modules
+    """)
+    done = subprocess.run([sys.executable, "-I", "-c", program, bundle], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_front_door_knows_the_claims_of_every_ring() -> None:
+    """In a process of its own: what other tests imported would hide a claim that nobody enters."""
+    program = textwrap.dedent("""
+        from onelayer_checker import front
+        from onelayer_checker.core.claims import KINDS, RINGS, kind_of
+        own = set(KINDS)
+        import onelayer_checker.functions, onelayer_checker.looped.kinds
+        assert set(RINGS) == set(KINDS) - own, set(RINGS) ^ (set(KINDS) - own)
+        for name, module in RINGS.items():
+            assert kind_of(name).judge.__module__.startswith(module.rsplit(".kinds")[0]), name
+    """)
+    done = subprocess.run([sys.executable, "-I", "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_flush_to_zero_in_its_own_thread_is_refused(bundle) -> None:
     """Libraries built for speed switch it on behind everybody's back; the probe must see it."""
     program = textwrap.dedent("""

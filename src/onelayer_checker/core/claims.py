@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Any, Literal, NoReturn
 
 from onelayer_checker.core.balls import ARITHMETICS, Arithmetic
@@ -38,7 +39,7 @@ class Claim:
 
     @property
     def about_function(self) -> bool:
-        return KINDS[self.type].read_target is not None
+        return kind_of(self.type).read_target is not None
 
     def implies(self, other: Claim) -> bool:
         """Whether the other claim is this one in real arithmetic: every arithmetic may round nothing at all.
@@ -60,9 +61,9 @@ class Claim:
     def read(entry: Any, where: str = "claim") -> Claim:
         """The claim of an entry of a certificate; anything that section 5 does not describe is refused."""
         type_ = entry.get("type") if isinstance(entry, dict) else None
-        if not isinstance(type_, str) or type_ not in KINDS:
+        if not isinstance(type_, str) or not is_kind(type_):
             raise Malformed("claim", f"{where} has the unknown type {shown(type_)}")
-        kind = KINDS[type_]
+        kind = kind_of(type_)
         extra = set() if kind.read_target is None else {"target"}
         fields(entry, {"type", "arith", "scope"} | kind.numbers | extra, where)
         known = isinstance(entry["arith"], str) and entry["arith"] in ARITHMETICS
@@ -90,5 +91,17 @@ class Kind:
     least_bound: Callable[[Any, Claim, float], float] | None = None
 
 
-#: Types of claims by name. The core's own are added by `judge.py`; a further ring adds its own.
+#: Types of claims by name. The core's own are added by `judge.py`; a further ring adds its own when it is imported.
 KINDS: dict[str, Kind] = {}
+#: For types of further rings, the module to import: a folder without such a claim never enters the ring.
+RINGS: dict[str, str] = {}
+
+
+def is_kind(type_: str) -> bool:
+    return type_ in KINDS or type_ in RINGS
+
+
+def kind_of(type_: str) -> Kind:
+    if type_ not in KINDS:
+        import_module(RINGS[type_])
+    return KINDS[type_]

@@ -11,7 +11,7 @@ import numpy as np
 
 from onelayer_checker.core.balls import UP, Arithmetic, Array, Ball, joined
 from onelayer_checker.core.budget import spend, spend_on_coordinates
-from onelayer_checker.core.claims import KINDS, Claim, Kind, Verdict
+from onelayer_checker.core.claims import KINDS, Claim, Kind, Verdict, kind_of
 from onelayer_checker.core.files import Malformed
 from onelayer_checker.core.graph import BLOCK, Network
 from onelayer_checker.core.layers import Stack
@@ -20,7 +20,7 @@ from onelayer_checker.core.samples import Data
 
 Progress = Callable[[int, int], None]
 
-#: Sequences on which the layers before attention are compared.
+#: At most so many sequences on which the layers before attention are compared.
 COMPARED = 64
 
 
@@ -117,7 +117,7 @@ class Judge:
             if stronger.implies(claim):
                 return replace(verdict, why=f"{verdict.why}, as in {stronger.arith}")
         with np.errstate(all="ignore"):  # infinity and NaN are results here, and never satisfy a comparison
-            verdict = KINDS[claim.type].judge(self, claim)
+            verdict = kind_of(claim.type).judge(self, claim)
         if verdict.outcome == "proved":
             self.proved.append((claim, verdict))
         return verdict
@@ -130,7 +130,8 @@ class Judge:
         for at in (readout or self.network.readout).disagrees(samples.t, A)[:1]:
             where = f"sequence {samples.i[at]}, token {samples.k[at]}"
             raise Disagreement(f"search and dense evaluation disagree at {where}")
-        some = np.unique(np.linspace(0, len(self.data.tokens) - 1, COMPARED).astype(int))
+        N = len(self.data.tokens)
+        some = np.linspace(0, N - 1, min(N, COMPARED)).astype(int)
         tokens = self.data.tokens[some]
         for at in self.network.feedforward.disagrees(self.network.lifted(tokens, 0.0, A), A)[:1]:
             i, k = divmod(int(at), tokens.shape[1])
@@ -141,8 +142,8 @@ class Judge:
 
 def of_like_lengths(lengths: Array) -> list[Array] | list[slice]:
     """Sequences of about one length together, so that few rows are padding; all of them where lengths are equal."""
-    size = np.floor(4 * np.log2(lengths))
-    sizes = np.unique(size)
+    size = np.floor(4 * np.log2(lengths)).astype(np.intp)
+    sizes = np.flatnonzero(np.bincount(size))
     return [slice(None)] if len(sizes) == 1 else [np.flatnonzero(size == one) for one in sizes]
 
 

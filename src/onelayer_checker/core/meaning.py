@@ -12,7 +12,7 @@ import numpy as np
 
 from onelayer_checker.core.balls import ARITHMETICS, Array
 from onelayer_checker.core.budget import spend
-from onelayer_checker.core.claims import KINDS, Claim, Verdict
+from onelayer_checker.core.claims import Claim, Verdict, is_kind
 from onelayer_checker.core.files import Malformed
 from onelayer_checker.core.given import Incomparable, Sequences, compare, encoded, read_lines
 from onelayer_checker.core.names import Names
@@ -104,7 +104,7 @@ class Required:
         """Such as "separated", "memorizes float32" or "memorizes float32 1e-6"."""
         type_, *rest = text.split() or [""]
         arith = rest.pop(0) if rest and rest[0] in ARITHMETICS else None
-        if type_ not in KINDS or len(rest) > 1:
+        if not is_kind(type_) or len(rest) > 1:
             raise ValueError(f"{text!r:.60} is not a type of claim, an arithmetic if wanted, a bound if wanted")
         return Required(type_, arith, float(rest[0]) if rest else np.inf)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import multiprocessing
+import os
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -25,10 +25,12 @@ def side_by_side(
 
     A forked process has everything that this one has, and sends back what it found, or what went wrong.
     """
-    jobs = min(jobs, count) if tokens >= LEAST and "fork" in multiprocessing.get_all_start_methods() else 1
-    ends = [count * k // jobs for k in range(jobs + 1)]
+    jobs = min(jobs, count) if tokens >= LEAST and hasattr(os, "fork") else 1
     if jobs == 1:
         return [run(0, count)]
+    import multiprocessing  # not before: it takes as long to import as a small folder to check
+
+    ends = [count * k // jobs for k in range(jobs + 1)]
     context, started = multiprocessing.get_context("fork"), []
     for start, stop in pairwise(ends):
         receiver, sender = context.Pipe(duplex=False)

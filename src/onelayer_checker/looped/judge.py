@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from onelayer_checker.core.balls import Array
-from onelayer_checker.core.claims import KINDS, Claim, Kind, Verdict
+from onelayer_checker.core.claims import KINDS, Claim, Kind, Verdict, kind_of
 from onelayer_checker.core.files import Malformed
 from onelayer_checker.core.names import Names
 from onelayer_checker.looped import lattice, panels
@@ -41,7 +41,7 @@ class LoopJudge:
 
     def judge(self, claim: Claim) -> Verdict:
         self.fits(claim)
-        return KINDS[claim.type].judge(self, claim)
+        return kind_of(claim.type).judge(self, claim)
 
     def fits(self, claim: Claim) -> None:
         scope = "token" if claim.type in OWN else "last" if claim.type in OF_DATA else None

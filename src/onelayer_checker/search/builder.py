@@ -139,7 +139,7 @@ class Builder:
                 out.append(Dense(columns, into))
             else:
                 out.append(self.several([part], W, b, columns, last))
-        for pattern in np.unique(fed[:, several], axis=1).T:
+        for pattern in np.unique(fed[:, several], axis=1, return_index=True)[0].T:
             columns = np.flatnonzero(several & (fed == pattern[:, None]).all(axis=0))
             feeding = [part for part, feeds in zip(parts, pattern, strict=True) if feeds]
             out.append(self.several(feeding, W, b, columns, last))

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from onelayer_checker.core.balls import Arithmetic, Array, Ball
+from onelayer_checker.core.balls import Arithmetic, Array, Ball, is_power
 from onelayer_checker.core.budget import spend
 from onelayer_checker.search.steps import Steps, ends, within_range
 
@@ -38,14 +38,12 @@ class Cells:
         Theorem: proofs/Families.v cells_decide; proofs/Search.v alone_sound; proofs/Thresholds.v smallest_suffices.
         """
         low, high = ends(t, self.columns, A)
-        reach = np.maximum(np.abs(low), np.abs(high)).max(axis=1)
-        certain = within_range(-reach, reach, self.largest, self.units, A) & (self.smallest >= 8 * A.tiny)
+        certain = within_range(low, high, self.largest, self.units, A) & (self.smallest >= 8 * A.tiny)
         first = self._looked_up(self.off_high[:, 0], low[:, 0], "right")  # those before are off: low >= off_high
-        cell = np.full(len(low), len(self.on_low))
         at = np.minimum(first, len(self.on_low) - 1)
         alone = (first < len(self.on_low)) & (high[:, 0] <= self.following[at])  # those after are off
         alone &= ((low >= self.on_low[at]) & (high <= self.on_high[at])).all(axis=1)
-        cell[alone] = first[alone]
+        cell = np.where(alone, first, len(self.on_low))
         rows = np.flatnonzero(certain & ~alone)
         self._look_closely(rows, low, high, first, cell, certain)
         return np.where(certain, cell, -1)
@@ -115,7 +113,8 @@ def families(W: Array, b: Array, plain: Array, block: Array) -> tuple[list[tuple
     listed = []
     for i, j in zip(np.append(inside[:1], z[cut]).tolist(), np.append(a[cut], inside[-1:]).tolist(), strict=True):
         own = [x[i : j + 1] for x in bounds]
-        columns = np.unique(np.append(at[i : j + 1][slope[i : j + 1] != 0], 0))  # every coordinate that is read
+        read = np.bincount(at[i : j + 1][slope[i : j + 1] != 0], minlength=1) > 0
+        columns = np.flatnonzero(read | (np.arange(len(read)) == 0))  # every coordinate that is read, and the first
         columns = columns[np.argsort(~np.isfinite(own[3])[:, columns].any(axis=0), kind="stable")]
         low, high, off, beyond = (x[:, columns] for x in own)
         cells = Cells(columns, low, high, off, beyond, b.shape[1], largest, smallest)
@@ -130,7 +129,7 @@ def _slopes(W: Array) -> tuple[Array, Array, Array]:
     """Of units [c, K, size]: the coordinate that each reads, its weight, and whether there is only one, a power."""
     at = np.abs(W).argmax(axis=0)
     slope = np.take_along_axis(W, at[None], axis=0)[0]
-    return at, slope, (np.count_nonzero(W, axis=0) <= 1) & ((slope == 0) | (np.frexp(np.abs(slope))[0] == 0.5))
+    return at, slope, (np.count_nonzero(W, axis=0) <= 1) & is_power(slope)
 
 
 def _bounds(at: Array, slope: Array, b: Array, c: int) -> tuple[Array, Array, Array, Array]:

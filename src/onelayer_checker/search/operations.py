@@ -15,7 +15,7 @@ from onelayer_checker.search.cells import Cells
 from onelayer_checker.search.parts import Dense, Known, Token
 from onelayer_checker.search.steps import RowSteps, Steps
 from onelayer_checker.search.sums import Sums
-from onelayer_checker.search.wholes import Kinds, Signed, Weights, add_exactly
+from onelayer_checker.search.wholes import Kinds, Signed, Weights
 
 #: Units that may differ from 0 for one token; a token that has more stays undecided.
 MOST_LIVE = 64
@@ -78,7 +78,7 @@ class Evaluate:
         """
         if not (self.layer.whole < np.inf and token.are_whole(self.slot)[self.weights.used].all()):
             return None
-        return add_exactly([self.weights.times(token.balls[self.slot].m), self.bias], A)
+        return self.weights.add_exactly(token.balls[self.slot].m, self.bias, A)
 
     @cached_property
     def weights(self) -> Weights:

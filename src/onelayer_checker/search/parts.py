@@ -124,8 +124,8 @@ class Token:
         self.balls[slot] = ball
 
     def put_whole(self, slot: int, m: Array, last: bool = False) -> None:
-        """Whole numbers, known exactly; before ReLU, which the last layer does not have."""
-        m = m if last else np.maximum(m, 0.0)
+        """Whole numbers, known exactly, before ReLU, which the last layer does not have; they are overwritten."""
+        m = m if last else np.maximum(m, 0.0, out=m)
         self.balls[slot] = Ball(m, np.broadcast_to(0.0, m.shape))
         if not last:
             self.whole[slot] = np.ones(m.shape[1], bool)

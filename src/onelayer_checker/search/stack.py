@@ -17,6 +17,7 @@ slope_has_to_be_a_power.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from random import Random
 
 import numpy as np
 
@@ -25,9 +26,9 @@ from onelayer_checker.core.graph import Network
 from onelayer_checker.core.layers import Layer, Stack, run_stack
 from onelayer_checker.search.plan import Plan
 
-#: Products up to which all samples are compared with the dense evaluation, a matter of a second or two; and those
-#: that go into comparing some where there are more, and into what the search leaves open in a block.
-ALL, WORK = 1 << 25, 1 << 22
+#: Products up to which all samples are compared with the dense evaluation, a matter of a second or two; those that
+#: go into comparing some where there are more; and those that go into what the search leaves open in a block.
+ALL, SOME, WORK = 1 << 25, 1 << 20, 1 << 22
 
 
 @dataclass(frozen=True)
@@ -68,13 +69,15 @@ class Searched(Stack):
     def disagrees(self, x: Ball, A: Arithmetic) -> Array:
         """The dense evaluation is the definition: on all samples, or as many as seconds allow, it must contain what
         the search found."""
-        plan, most = self.plan(A), max(4, WORK // self.work)
+        plan, most = self.plan(A), max(4, SOME // self.work)
         if plan is None:
             return np.zeros(0, np.intp)
         rows = np.arange(len(x.m))
         if len(rows) * self.work > ALL:  # evenly spread, and at random
-            spread = np.linspace(0, len(rows) - 1, most // 2 + 1).astype(int)
-            rows = np.union1d(spread, np.random.default_rng(len(rows)).integers(0, len(rows), most // 2))
+            some = np.zeros(len(rows), bool)
+            some[np.linspace(0, len(rows) - 1, most // 2 + 1).astype(int)] = True
+            some[Random(len(rows)).choices(range(len(rows)), k=most // 2)] = True
+            rows = np.flatnonzero(some)
         y, unknown = plan.run(x[rows], A)
         dense = run_stack(self.layers, x[rows], A)
         outside = ~(np.abs(y.m - dense.m) <= (y.r + dense.r) * UP) & np.isfinite(y.r)

@@ -31,7 +31,8 @@ def ends(t: Ball, columns: Array | int, A: Arithmetic) -> tuple[Array, Array]:
 
 
 def within_range(low: Array, high: Array, largest: float, units: int, A: Arithmetic) -> Array:
-    """Where no unit that reads a coordinate between low and high overflows; weights and biases are at most this.
+    """Where no unit that reads coordinates [T], or [T, c], between low and high overflows; weights and biases are
+    at most this.
 
     Theorem: proofs/Range.v within_range_sound.
     """
@@ -39,7 +40,8 @@ def within_range(low: Array, high: Array, largest: float, units: int, A: Arithme
     if units * (widest + 2) * largest < A.big / 8:
         return np.ones(len(low), bool)
     reach = (np.maximum(np.abs(low), np.abs(high)) + 2) * largest
-    return np.asarray(units * reach < A.big / 8)  # false for infinity and NaN
+    fits = units * reach < A.big / 8  # false for infinity and NaN
+    return np.asarray(fits.reshape(len(low), -1).all(axis=1))
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ Arrays [T, o] lie in memory unit by unit: units are picked, joined and compared 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -21,6 +22,10 @@ class Signed:
 
     plus: Array
     minus: Array | None  # None: no number is below 0
+
+    @cached_property
+    def value(self) -> Array:
+        return self.plus if self.minus is None else self.plus - self.minus
 
     @staticmethod
     def of(a: Array) -> Signed:
@@ -66,6 +71,19 @@ class Weights:
     def times(self, x: Array) -> Signed:
         """Sums of products with x [T, units], none below 0."""
         return self.signed.times(x if self.used.all() else x.T[self.used].T)
+
+    def add_exactly(self, x: Array, bias: Signed, A: Arithmetic) -> Array | None:
+        """The same with a bias, as `add_exactly`. Sums of one sign grow with every number of x: where those of a
+        token with the largest numbers of all fit, the others need not be taken apart.
+
+        Theorem: proofs/ExactSums.v signed_sums_fit_exact, computed_size_exact.
+        """
+        largest = self.times(x.max(axis=0, keepdims=True, initial=0.0))
+        if add_exactly([largest, bias], A) is None:
+            return add_exactly([self.times(x), bias], A)
+        total = _times(x if self.used.all() else x.T[self.used].T, self.signed.value)
+        total += bias.value
+        return total
 
 
 @dataclass(frozen=True)
