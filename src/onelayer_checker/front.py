@@ -128,8 +128,7 @@ def check(
 
     ``data`` is what a person wants to be certain of: a file of JSON lines, the text of a model that has one by
     heart (a file, or its bytes), or arrays (X, Y) or (X, Y, lengths); every sequence of it must be certified with
-    its answers, and that they come back must be proved. ``require`` lists claims that must be there and proved,
-    such as "memorizes float32", or "memorizes float32 1e-6" with the largest bound.
+    its answers, and these proved. ``require`` lists claims that must be proved, as "memorizes float32 1e-6".
     ``engine`` judges claims in real arithmetic ("both" must agree); with ``escalate`` Arb judges what the kernel
     leaves undecided, beginning with ``bits``. With ``dense`` nothing is searched for. ``jobs`` processes share the
     samples. A claim beyond ``budget``, in operations, or ``memory``, in bytes, is undecided.
