@@ -54,7 +54,7 @@ AIMS: dict[str, list[str]] = {
     "functions/deviation": _tests("deviation"),
     "functions/formulas": _tests("meaning_of_formulas"),
     "functions/jets": _tests("jets"),
-    "functions/pooled": _tests("pooled"),
+    "functions/pooled": _tests("pooled_by_hand", "pooled"),
     "search/builder": SEARCH,
     "search/cells": _tests("cells", "decisions", "steps_and_cells", "pairs", "search_of_models"),
     "search/operations": SEARCH,

@@ -100,6 +100,14 @@ def test_exponentials_of_sums_are_products() -> None:
     assert sum(power for _, power in next(iter(A.exp(plus(X, Z))))) == 1
 
 
+def test_sines_are_odd_and_cosines_are_even() -> None:
+    for p in (X, Y, plus(X, Y), plus(total((X, 3)), total((Y, -2)))):
+        back = total((p, -1))
+        assert A.function("sin", back) == total((A.function("sin", p), -1))
+        assert A.function("cos", back) == A.function("cos", p)
+    assert A.function("sin", {}) != A.function("cos", {})
+
+
 def test_waves_of_a_sum() -> None:
     s, c = (A.function(name, plus(Y, X)) for name in ("sin", "cos"))
     sx, cx, sy, cy = (A.function(name, p) for p in (X, Y) for name in ("sin", "cos"))

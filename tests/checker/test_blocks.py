@@ -153,6 +153,9 @@ def _sum(terms: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def _linear(x: np.ndarray, W: np.ndarray, b: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    if W.ndim == 3:  # a block for each group
+        g, a, c = W.shape
+        W = np.einsum("gh,gac->gahc", np.eye(g, dtype=W.dtype), W).reshape(g * a, g * c)
     terms = x[..., None, :] * W.T
     return _sum(np.concatenate([terms, np.broadcast_to(b[:, None], (*terms.shape[:-1], 1))], axis=-1), rng)
 

@@ -238,7 +238,7 @@ def test_units_without_a_weight_are_left_out() -> None:
 
 def test_where_a_number_lies() -> None:
     for offset in (0.0, -5.0, 0.1):
-        low, high = blocks._domain(M, plain([Number(0, offset, 0.0)])[0])
+        low, high = blocks.domain(M, Number(0, offset, 0.0))
         assert Fraction(low) <= Fraction(offset) < Fraction(low) + Fraction(1, 10**12)
         assert Fraction(high) - Fraction(1, 10**12) < 2 + Fraction(offset) <= Fraction(high)
 

@@ -88,20 +88,26 @@ class Expansion:
         return {(((made["free"],) if "free" in made else ()), with_y): Fraction(1)}
 
     def _wave(self, op: str, terms: Terms, k: int) -> Terms:
-        """sin and cos of a + b by those of a and of b, where a depends on y alone and b does not depend on y."""
+        """sin and cos of a + b by those of a and of b, where a depends on y alone and b does not depend on y. What
+        begins with a negative factor is replaced by its opposite, so that x and y get the same functions."""
         L, parts = self.lines, self._parts(terms)
         if parts.keys() != {"free", "y"}:
             return {((), (k,)): Fraction(1)}
-        (s, c), (u, v) = ([L.add(f, parts[part]) for f in ("sin", "cos")] for part in ("y", "free"))
+        signs = {name: Fraction(-1 if _lead(terms, name) < 0 else 1) for name in parts}
+        opposite = self._parts({at: -c for at, c in terms.items()})
+        (s, c), (u, v) = (
+            [L.add(f, (parts if signs[name] > 0 else opposite)[name]) for f in ("sin", "cos")]
+            for name in ("y", "free")
+        )
         if op == "sin":
-            return {((v,), (s,)): Fraction(1), ((u,), (c,)): Fraction(1)}
-        return {((v,), (c,)): Fraction(1), ((u,), (s,)): Fraction(-1)}
+            return {((v,), (s,)): signs["y"], ((u,), (c,)): signs["free"]}
+        return {((v,), (c,)): Fraction(1), ((u,), (s,)): -signs["y"] * signs["free"]}
 
     def _parts(self, terms: Terms) -> dict[str, int]:
         """Lines of the terms without y, of those with y alone, and of the others, as far as there are any."""
         parts: dict[str, Terms] = {}
         for (free, ys), c in terms.items():
-            parts.setdefault("free" if not ys else "both" if free else "y", {})[free, ys] = c
+            parts.setdefault(_name(free, ys), {})[free, ys] = c
         L = self.lines
         return {
             name: L.sum([L.scale(c, self.raw(free + ys)) for (free, ys), c in part.items()])
@@ -123,6 +129,17 @@ class Expansion:
             if not (any(ys for _, ys in a) and any(ys for _, ys in b)):
                 return self._times(a, b)
         return {((k,), ()): Fraction(1)}
+
+
+def _name(free: tuple[int, ...], ys: tuple[int, ...]) -> str:
+    """What a product depends on."""
+    return "free" if not ys else "both" if free else "y"
+
+
+def _lead(terms: Terms, name: str) -> Fraction:
+    """The factor of the first of these terms that is no constant."""
+    found = [c for (free, ys), c in terms.items() if _name(free, ys) == name and (free or ys)]
+    return found[0] if found else Fraction(1)
 
 
 def add_terms(parts: list[tuple[Terms, int]]) -> Terms:

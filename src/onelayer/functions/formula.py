@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.functions.layout import TRIAL_PIECES, Phase
+from onelayer.functions.layout import TRIAL_PIECES, Part, Phase
 from onelayer.functions.lines import Lines
 from onelayer.functions.pieces import together
 from onelayer.functions.rewriting import PairsError, Pool, Rewriter
 from onelayer.functions.writing import layers_of
-from onelayer.network.weights import Attention, Embedding, Linear, Transformer
+from onelayer.network.weights import Attention, Embedding, Layer, Transformer
 from onelayer.problems.targets.pooled import Pooled
 from onelayer.statements import CATALOGUE
 
@@ -145,9 +145,9 @@ class Compiler:
 
     def _give(self, blocks: list[tuple[Phase, list[int], dict[int, Array]]], tolerance: float, none: Array) -> None:
         """Functions of one number share units, S/sqrt(l) of them if each has l times its own part of a tolerance;
-        units have a price."""
+        units have a price. Numbers that one layer reads get as many units each, l = S^2 c: its blocks are alike."""
         straight = STRAIGHT * tolerance / max(sum(len(functions) for _, functions, _ in blocks), 1)
-        parts = []
+        layers: dict[tuple[int, int], list[Part]] = {}
         for phase, functions, gains in blocks:
             moved = {j: max(float(gains.get(j, none).max()), 1e-12) for j in functions}
             bent = [j for j in functions if phase.shapes[j].size > 0]
@@ -156,16 +156,22 @@ class Compiler:
                 self.parts[j] = straight
             if bent:
                 own = {j: (phase.shapes[j].size / moved[j]) ** (2 / 3) for j in bent}
-                price = phase.price(phase.source(bent[0]))
-                size = price * together([phase.shapes[j] for j in bent], [own[j] for j in bent])
+                size = together([phase.shapes[j] for j in bent], [own[j] for j in bent])
                 moves = sum(moved[j] * own[j] for j in bent)
                 looser = max(self.looser.get(j, 1.0) for j in bent)
-                parts.append((phase, own, moved, moves, looser * (size / moves) ** (2 / 3)))
-        scale = tolerance / max(sum(moves * level for *_, moves, level in parts), 1e-300)
-        for phase, own, moved, _, level in parts:
-            for j, share in own.items():
-                phase.tolerance[j] = scale * level * share
-                self.parts[j] = phase.tolerance[j] * moved[j]
+                at = id(phase), phase.level(phase.source(bent[0]))
+                layers.setdefault(at, []).append(Part(phase, own, moved, size, moves, looser))
+        for parts in layers.values():
+            price = sum(part.phase.price(part.phase.source(next(iter(part.own)))) for part in parts)
+            whole = sum(part.looser * part.moves * part.size**2 for part in parts)
+            for part in parts:
+                part.level = part.looser * part.size**2 * (price / whole) ** (2 / 3)
+        every = [part for parts in layers.values() for part in parts]
+        scale = tolerance / max(sum(part.moves * part.level for part in every), 1e-300)
+        for part in every:
+            for j, share in part.own.items():
+                part.phase.tolerance[j] = scale * part.level * share
+                self.parts[j] = part.phase.tolerance[j] * part.moved[j]
 
     def error_by_part(self) -> dict[int, float]:
         """By line: how much of the tolerance a block, or a maximum, may take of an output."""
@@ -205,7 +211,7 @@ class Compiler:
     def write(self, dtype: np.dtype[Any]) -> Compiled:
         sharp = self._settled(dtype)
         d, stages = len(self.plan.components), list[list[int]]()
-        embedding, before = None, list[Linear]()
+        embedding, before = None, list[Layer]()
         if self.token.functions:
             before, stages = layers_of(self.token, dtype)
         else:

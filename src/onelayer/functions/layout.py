@@ -178,10 +178,12 @@ class Phase:
     def price(self, source: int) -> int:
         """About the numbers that a unit of a function of this number takes: weights from and to its neighbours."""
         at = self.level(source)
-        before, after = (
-            sum(self.level(b) == level for b in self.by_source) + self._passed(level) for level in (at, at + 1)
-        )
-        return 1 + (before if at else len(self.inputs)) + (after if at + 1 < self.depth else len(self.wanted))
+        alone = [sum(self.level(b) == level for b in self.by_source) for level in (at, at + 1)]
+        before = (
+            1 if alone[0] > 1 else self._passed(at) + 1 if at else len(self.inputs)
+        )  # several: a block for each
+        last = len({k for k in self.wanted if self.sum(k)[0]})
+        return 1 + before + (alone[1] + self._passed(at + 1) if at + 1 < self.depth else last)
 
     def _passed(self, level: int) -> int:
         """Numbers that are there at this level and read behind it."""
@@ -192,6 +194,19 @@ class Phase:
         """About the numbers that all blocks take."""
         blocks = self.blocks(dtype, TRIAL_PIECES)
         return sum(len(blocks[of[0]].corners) * self.price(b) for b, of in self.by_source.items())
+
+
+@dataclass
+class Part:
+    """Functions of one number: what each may be off, as a part of the whole, and how much that moves outputs."""
+
+    phase: Phase
+    own: dict[int, float]
+    moved: dict[int, float]
+    size: float  # units, times the square root of the level
+    moves: float
+    looser: float
+    level: float = 0.0
 
 
 def _zeros(s: Array, values: Array) -> list[float]:

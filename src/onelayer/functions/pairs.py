@@ -1,8 +1,8 @@
 """Functions of pairs of tokens as sums of products of a function of x and a function of y, to a tolerance.
 
-A mean over y of g(u), where u is a sum of a part with x and a part with y, is taken of a sum of waves: sin and cos
-of k w u are sums of two products. Where u has products of x and y, it is taken of a polynomial of u. Both are
-fitted on the range of u, with as few terms as will do; how far they are off is the checker's to prove.
+A mean over y of g(u), where u is a sum of a part with x and a part with y, is taken of a sum of waves (waves.py):
+sin and cos of w u are sums of two products. Where u has products of x and y, it is taken of a polynomial of u. Both
+are fitted on the range of u, with as few terms as will do; how far they are off is the checker's to prove.
 """
 
 from __future__ import annotations
@@ -17,17 +17,14 @@ from numpy.typing import NDArray
 
 from onelayer.errors import HypothesisError
 from onelayer.functions.lines import POOLED, Range
+from onelayer.functions.waves import MOST_WAVES, dyadic, fit_waves
 
 if TYPE_CHECKING:
     from onelayer.functions.rewriting import Rewriter
 
 Array = NDArray[Any]
-#: Points of a fit, waves and powers up to which one is tried, and how much wider than the range a period is.
-POINTS, MOST_WAVES, MOST_POWER, WIDER = 401, 24, 12, (1.15, 1.3, 1.6, 2.0)
-#: Singular values below this are left out of a fit: coefficients stay small.
-SMALLEST = 1e-9
-#: Of the error that is allowed, what coefficients that are left out may add.
-DROPPED = 0.02
+#: Points of a fit, and powers up to which one is tried.
+POINTS, MOST_POWER = 401, 12
 
 
 class Pairs:
@@ -100,28 +97,18 @@ class Pairs:
         return self._powers(u, s, wanted, eps, k) if mixed else self._waves(u, s, wanted, eps, k)
 
     def _waves(self, u: int, s: Array, wanted: Array, eps: float, k: int) -> int:
-        """c_0 + sum of a_k sin(k w (u - middle)) + b_k cos(k w (u - middle))."""
-        L, half = self.lines, (s[-1] - s[0]) / 2
-        middle = dyadic((s[0] + s[-1]) / 2)
-        for count in range(1, MOST_WAVES + 1):
-            fits = []
-            for wider in WIDER:
-                w = dyadic(math.pi / (wider * half))
-                angle = np.arange(1, count + 1) * float(w) * (s[:, None] - float(middle))
-                columns = np.concatenate([np.ones((len(s), 1)), np.sin(angle), np.cos(angle)], axis=1)
-                found, error = fit_coefficients(columns, wanted, eps)
-                fits.append((error > eps, float(np.abs(found).sum()), w, found))
-            missed, _, w, found = min(fits, key=lambda fit: fit[:2])
-            if not missed:
-                moved = L.add("sub", u, L.const(middle))
-                terms = [L.const(Fraction(float(found[0])))]
-                for i, c in enumerate(found[1:]):
-                    angle_line = L.scale((i % count + 1) * w, moved)
-                    if c:
-                        wave = L.add("sin" if i < count else "cos", angle_line)
-                        terms.append(L.scale(Fraction(float(c)), wave))
-                return L.sum(terms)
-        raise self._too_many(k, f"{MOST_WAVES} waves", eps)
+        """constant + sum of a_i sin(w_i (u - middle)) + b_i cos(w_i (u - middle))."""
+        L, middle = self.lines, dyadic((s[0] + s[-1]) / 2)
+        waves = fit_waves(s - float(middle), wanted, eps)
+        if waves is None:
+            raise self._too_many(k, f"{MOST_WAVES} waves", eps)
+        moved = L.add("sub", u, L.const(middle))
+        terms = [L.const(Fraction(waves.constant))]
+        for w, sine, cosine in zip(waves.frequencies, waves.sines, waves.cosines, strict=True):
+            angle = L.scale(w, moved)
+            parts = [(f, c) for f, c in (("sin", sine), ("cos", cosine)) if c]
+            terms += [L.scale(Fraction(float(c)), L.add(f, angle)) for f, c in parts]
+        return L.sum(terms)
 
     def _powers(self, u: int, s: Array, wanted: Array, eps: float, k: int) -> int:
         """A polynomial of u in the form of Horner."""
@@ -141,18 +128,6 @@ class Pairs:
             f"{self.lines.lines[k][0]} is applied to x and y together, and {most} miss it by more than {eps:.2g}"
         )
         return self.rewriter.refusal(found, "Ask for a larger tolerance, or use another construction.")
-
-
-def fit_coefficients(columns: Array, wanted: Array, eps: float) -> tuple[Array, float]:
-    """Least squares with small coefficients, of which the smallest are left out; and the largest error."""
-    found = np.linalg.lstsq(columns, wanted, rcond=SMALLEST)[0]
-    found[np.abs(found) < DROPPED * eps] = 0.0
-    return found, float(np.abs(columns @ found - wanted).max())
-
-
-def dyadic(value: float) -> Fraction:
-    """A number with few bits."""
-    return Fraction(round(value * 4096), 4096)
 
 
 def slopes(op: str, of: list[Range]) -> list[float]:

@@ -3,9 +3,9 @@
 A polynomial is over atoms: components of the token x that is answered and of the token y that a mean runs over,
 functions of polynomials, and averages over y. Every rule is an identity wherever both sides are defined: an average
 is linear, and what does not depend on y comes out of it; e^(a + b) = e^a e^b, and sin and cos of a + b likewise;
-|a| and the larger of two are written with relu, and relu(c a) = c relu(a) for c > 0, relu(-a) = relu(a) - a; a
-quotient cancels common factors; mean(e^g v) / mean(e^g) is the average of v with weights e^g, which a part of g
-without y leaves as they are.
+sin is odd and cos is even; |a| and the larger of two are written with relu, and relu(c a) = c relu(a) for c > 0,
+relu(-a) = relu(a) - a; a quotient cancels common factors; mean(e^g v) / mean(e^g) is the average of v with weights
+e^g, which a part of g without y leaves as they are.
 """
 
 from __future__ import annotations
@@ -102,7 +102,10 @@ class Algebra:
         return found
 
     def wave(self, name: str, p: Polynomial) -> Polynomial:
-        """sin or cos of a + b, where a depends on y alone and b does not depend on y, by those of a and of b."""
+        """sin or cos of a + b, where a depends on y alone and b does not depend on y, by those of a and of b; and
+        of what begins with a negative factor by that of its opposite."""
+        if p and key(p)[0][1] < 0:
+            return total((self.wave(name, total((p, -1))), -1 if name == "sin" else 1))
         parts = self.parts(p)
         if parts.keys() != {"y", "rest"}:
             return self.atom((name, key(p)), self.needs(*p))

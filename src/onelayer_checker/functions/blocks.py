@@ -105,7 +105,7 @@ def rounding_of_sum(meaning: Meaning, groups: list[Group], w: Array, b: Array, A
     size = 0.0
     for group in (group for group in groups if w[group.units].any()):
         reach = group.read.error + group.read.moved
-        a, e = _domain(meaning, group)
+        a, e = domain(meaning, group.read)
         ends = np.abs([a, e]) if group.bias is None else np.array([a, e])
         units = ends[:, None] * group.signs + (0.0 if group.bias is None else group.bias)
         heavy = np.abs(w[group.units])
@@ -237,16 +237,16 @@ def _network_values(group: Group, w: Array, s: Array) -> Interval:
     return y.low[:, 0], y.high[:, 0]
 
 
-def _domain(meaning: Meaning, group: Group) -> tuple[float, float]:
-    """Encloses the line of a group, as its number s would be without an error."""
-    low, high = (end + group.read.offset for end in meaning.ranges[group.read.line])
+def domain(meaning: Meaning, read: Number) -> tuple[float, float]:
+    """Encloses the line of a number, as the number would be without an error."""
+    low, high = (end + read.offset for end in meaning.ranges[read.line])
     low, high = out(low, high, TINY)
     return float(low[0]), float(high[0])
 
 
 def gap(meaning: Meaning, group: Group, w: Array, parts: Parts) -> Interval:
     """Encloses G - H on the range of the line."""
-    a, b = _domain(meaning, group)
+    a, b = domain(meaning, group.read)
     ends = np.unique(np.concatenate([[a, b], group.corners[(group.corners > a) & (group.corners < b)]]))
     low, high = ends[:-1], ends[1:]
     least, most = np.inf, -np.inf  # of pieces that are done
@@ -285,7 +285,7 @@ def _steepest(meaning: Meaning, group: Group, w: Array) -> float:
     """At least the largest slope of G where the number may be: between two corners it is that of the units on."""
     if group.bias is None:
         return float(np.abs(w).max()) * UP
-    a, b = _domain(meaning, group)
+    a, b = domain(meaning, group.read)
     reach = (group.read.error + group.read.moved) * UP + TINY
     a, b = np.nextafter(a - reach, -np.inf), np.nextafter(b + reach, np.inf)
     corners = np.unique(np.concatenate([[a, b], group.corners[(group.corners > a) & (group.corners < b)]]))

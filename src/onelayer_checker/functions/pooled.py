@@ -21,7 +21,8 @@ from onelayer_checker.core.files import Malformed
 from onelayer_checker.core.graph import Network
 from onelayer_checker.core.judge import Judge
 from onelayer_checker.functions.algebra import ONE, Polynomial, product, total
-from onelayer_checker.functions.blocks import Group, Number, last, layer, plain
+from onelayer_checker.functions.blocks import Group, Number, domain, last, layer, plain
+from onelayer_checker.functions.branch import middle
 from onelayer_checker.functions.deviation import Known, deviation
 from onelayer_checker.functions.formulas import Formula, Meaning, Undefined
 from onelayer_checker.functions.intervals import Interval
@@ -159,7 +160,7 @@ def _read_value(w: Array, of: list[Polynomial], h: list[Number], b: float) -> tu
 
 
 def _size(a: Interval) -> float:
-    return float(max(abs(a[0][0]), abs(a[1][0])))
+    return float(max(-a[0][0], a[1][0]))
 
 
 def _head(
@@ -204,13 +205,10 @@ def _stream_rounding(
     T, (H, w, s) = network.tensors, network.tensors["attention.W_Q"].shape
     if A is REAL:
         return [0.0] * w
-    ends = [[float(end[0]) + x.offset for end in meaning.ranges[x.line]] for x in h]
-    low, high = np.array(ends).T[:, None]
-    near = np.array([[x.error for x in h]])
-    stream = Ball(
-        low / 2 + high / 2, ((high - low) / 2 + near + 2.0**-40 * (np.abs(low) + np.abs(high))) * UP + TINY
-    )
-    value = Value(stream, np.array([[x.moved for x in h]]))
+    low, high = np.array([domain(meaning, x) for x in h]).T[:, None]
+    centre, radius = middle(low, high)
+    near, moved = (np.array([[getattr(x, name) for x in h]]) for name in ("error", "moved"))
+    value = Value(Ball(centre, (radius + near) * UP), moved)
     q, k, v = (_rows(T, name, value, A) for name in "QKV")
     sharpness = np.array(sharp)[:, None, None]
     o = average(products(q, k.swap(1, 2), A), v, meaning.formula.tokens, sharpness, A).reshape(1, H * s)
@@ -233,7 +231,7 @@ def average(logits: Value, v: Value, n: int, sharp: Array, A: Arithmetic) -> Val
     each term of the average is off by a factor e^x, x = 2 L + 2 L^2 + gamma(2 n + 8), and |e^x - 1| <= x + x^2. If
     it stands for the largest value, L is a further D, and costs 2 L / sharp instead.
     """
-    size, largest = (a.max(axis=(1, 2), keepdims=True) for a in (logits.known.m, logits.error))
+    size, largest = logits.known.m, logits.error  # of one token: one logit in each head
     L = 2 * size * (2 * U + 2 * A.roundings * A.u) + largest * (1 + 4 * A.roundings * A.u) + 2 * EXP_U + A.exp_error
     L = np.where((size == 0) & (largest == 0), 0.0, L * (UP * UP))  # all exponentials are exactly 1
     late = np.divide(2 * L, sharp, out=np.zeros_like(L), where=sharp > 0)
