@@ -27,7 +27,7 @@ LEAST_GAP_IN_ULPS = 32
 NEIGHBOURS = 256
 #: Quantiles of more numbers than this are those of an evenly spaced sample; on either side of each, so many values
 #: of the data are then looked at, or fewer, if all of them together were not a fraction of the sample.
-SAMPLE, NEIGHBOURS_OF_MANY = 1 << 20, 1 << 15
+SAMPLE, NEIGHBOURS_OF_MANY = 1 << 19, 1 << 15
 #: Components are looked up together while their levels have at most so many combinations: a table in cache.
 COMBINATIONS = 1 << 12
 #: So few cuts of a component are compared with one by one; more are bisected.

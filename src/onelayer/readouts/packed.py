@@ -31,7 +31,7 @@ from onelayer.readouts.packed_sizes import COORDINATES, FOR_FEW, LOAD, Shape, fi
 from onelayer.readouts.peeling import Round, peel
 from onelayer.readouts.plateaus import on_a_line
 from onelayer.readouts.readout import Readout
-from onelayer.readouts.retrieval import MOST_CLASSES, numbered_classes
+from onelayer.readouts.retrieval import MOST_CLASSES, numbered_classes, whole_answers
 from onelayer.statements import CATALOGUE
 
 STATEMENT = CATALOGUE["packed"]
@@ -49,9 +49,14 @@ SAMPLE = 1 << 16
 
 def expected_parameters(keys: Array, values: Array, print_bits: float = 0.0) -> float:
     """A forecast, by which readouts are compared before one is built; infinite where none can be."""
-    sample = columns_of(keys[:: max(1, len(keys) // SAMPLE), : 2 * TABLES])
-    way = _best_way(keys, values, print_bits, finest_rows(sample))
-    return float("inf") if way is None else way.parameters
+    some = slice(None, None, max(1, len(keys) // SAMPLE))
+    finest = finest_rows(columns_of(keys[some, : 2 * TABLES]))
+    if whole_answers(values[some]) is None or keys.shape[1] < COORDINATES:
+        way = _best_way(keys, values, print_bits, finest)
+        return float("inf") if way is None else way.parameters
+    ways = shapes(len(keys), int(values.max()) + 1, finest, print_bits)
+    room = bool(ways) and keys.shape[1] >= COORDINATES + len(print_sizes(ways[0].layout))
+    return float(ways[0].parameters) if room else float("inf")
 
 
 @dataclass(frozen=True)

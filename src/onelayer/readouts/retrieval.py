@@ -74,8 +74,9 @@ def expected_parameters(values: Array) -> float:
     M, q = values.shape
     per_table = LOAD * M / TABLES
     G = (8.5 * per_table) ** (1 / 3)
-    whole = _whole(values) is not None
-    numbered = 0 if whole else (7 + q) * len(np.unique(values[:: max(1, M >> 16)], axis=0)) * max(1, M >> 16)
+    step = max(1, M >> 16)
+    whole = whole_answers(values[::step]) is not None
+    numbered = 0 if whole else (7 + q) * len(np.unique(values[::step], axis=0)) * step
     return float(TABLES * (per_table + G * G + 17 * (per_table / G + G)) + numbered)
 
 
@@ -102,14 +103,14 @@ def _hash(keys: list[Column], pairing: Array, load: float, radius: float) -> _Ta
 
 def numbered_classes(values: Array) -> tuple[Array | None, Array]:
     """Whole numbers from 0 on are their own classes; anything else is numbered, and read off at the end."""
-    whole = _whole(values)
+    whole = whole_answers(values)
     if whole is not None and int(whole.max()) < MOST_CLASSES:
         return None, whole
     classes, answers = np.unique(values, axis=0, return_inverse=True)
     return classes, answers.reshape(-1).astype(np.int32)
 
 
-def _whole(values: Array) -> Array | None:
+def whole_answers(values: Array) -> Array | None:
     """Answers [M] that are whole numbers from 0 on, or None."""
     if values.shape[1] > 1 or values.min() < 0 or values.max() >= 2.0**31:
         return None
