@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 #: In the order in which they need each other.
 MODULES: tuple[str, ...]
-MODULES = ("arithmetic", "network", "payload", "scripts", "models", "draw", "line", "steps", "temperature", "words")
-MODULES += ("reals", "sequences", "text", "functions", "learners", "certificate", "main")
+MODULES = ("arithmetic", "network", "payload", "scripts", "models", "draw", "line", "plane", "steps", "contexts")
+MODULES += ("temperature", "words", "reals", "sequences", "text", "functions", "learners", "certificate", "main")
 IMPORT = re.compile(r"^import [^;]*;\n", re.MULTILINE)
 EXPORT = re.compile(r"^export (?=(async )?(const|let|function|class) )", re.MULTILINE)
 #: A page loads nothing from anywhere else, whatever a model's names say.

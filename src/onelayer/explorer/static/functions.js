@@ -17,7 +17,7 @@ export class FunctionView {
     this.output = [0, 0];
     this.input = card("Inputs", "Drag a slider, or drag along the curve.", { name: "inputs" });
     this.answers = card("Answers", this.promise(), { name: "answers" });
-    this.curve = card("Along one input", "The answer, the target, and how far they may be apart: the band is proved.", { wide: true, name: "curve" });
+    this.curve = card("Along one input", "The answer, the target, and how far they may be apart: the band is certified.", { wide: true, name: "curve" });
     this.attention = card("Attention", "How much of every token goes into the averages of each.", { name: "attention" });
     this.gadgets = card("Gadgets", "Units of the readout that are on, by name.", { name: "gadgets" });
     this.plot = html("div", { class: "plot", tabindex: 0, role: "application", "aria-label": "Curve along one input: drag, or use the arrow keys" });
@@ -33,8 +33,8 @@ export class FunctionView {
 
   promise() {
     const { bound, left_out: left } = this.f;
-    if (bound === null) return "No bound was proved; the largest error that was found is " + formatNumber(this.f.measured) + ".";
-    return `Proved: never more than ${formatNumber(bound)} from ${this.f.name}, for every input of the box${left ? `, but for a share ${formatNumber(left)} of it` : ""}.`;
+    if (bound === null) return "No bound is certified; the largest error that was found is " + formatNumber(this.f.measured) + ".";
+    return `Certified: never more than ${formatNumber(bound)} from ${this.f.name}, for every input of the box${left ? `, but for a share ${formatNumber(left)} of it` : ""}.`;
   }
 
   labels() {
@@ -122,27 +122,41 @@ export class FunctionView {
     });
   }
 
+  // Answer less target, between the two lines that the certificate says it never crosses.
+  drawErrors(points, width, left, top, bottom) {
+    const errors = points.map((p) => p.answer - p.target);
+    const reach = Math.max(this.f.bound ?? 0, ...errors.map(Math.abs)) * 1.08 || 1;
+    const y = scale(-reach, reach, bottom - 6, top + 16);
+    const parts = [svg("text", { class: "small", x: left + 8, y: top + 6 }, "answer − target")];
+    for (const at of this.f.bound === null ? [0] : [-this.f.bound, 0, this.f.bound])
+      parts.push(svg("line", { class: at ? "limit" : "grid", x1: left, x2: width - 12, y1: y(at), y2: y(at) }), svg("text", { class: "small", x: left - 6, y: y(at) + 4, "text-anchor": "end" }, formatNumber(at)));
+    parts.push(svg("polyline", { class: "curve", points: points.map((p, i) => `${this.x(p.x)},${y(errors[i])}`).join(" ") }));
+    return parts;
+  }
+
   drawCurve(width) {
     const points = this.sample();
     const bound = this.f.bound;
     const values = points.flatMap((p) => [p.answer, p.target === null ? p.answer : p.target + (bound ?? 0), p.target === null ? p.answer : p.target - (bound ?? 0)]);
     const [low, high] = [Math.min(...values), Math.max(...values)];
+    const known = points[0].target !== null;
     const [height, left] = [260, 52];
+    const strip = known ? 110 : 0; // below the curve: how far the answer is from the target
     this.x = scale(...this.f.sides[this.selected[1]], left, width - 12);
-    const y = scale(low, high, height - 28, 12);
+    const y = scale(low, high, height - 28, 38);
     const path = (value) => points.map((p) => `${this.x(p.x)},${y(value(p))}`).join(" ");
     const parts = [];
     for (const at of ticks(low, high, 5)) parts.push(svg("line", { class: "grid", x1: left, x2: width - 12, y1: y(at), y2: y(at) }), svg("text", { class: "small", x: left - 6, y: y(at) + 4, "text-anchor": "end" }, formatNumber(at)));
     for (const at of ticks(...this.f.sides[this.selected[1]], width / 120)) parts.push(svg("text", { class: "small", x: this.x(at), y: height - 8, "text-anchor": "middle" }, formatNumber(at)));
-    const known = points[0].target !== null;
     if (known && bound !== null) parts.push(svg("polygon", { class: "band", points: `${path((p) => p.target + bound)} ${path((p) => p.target - bound).split(" ").reverse().join(" ")}` }));
     if (known) parts.push(svg("polyline", { class: "target", points: path((p) => p.target) }));
     parts.push(svg("polyline", { class: "curve", points: path((p) => p.answer) }));
     const now = this.tokens[this.selected[0]][this.selected[1]];
     const answer = this.found.outputs[Math.max(0, this.found.asked.indexOf(this.output[0]))][this.output[1]];
     parts.push(svg("line", { class: "now", x1: this.x(now), x2: this.x(now), y1: 8, y2: height - 28 }), svg("circle", { class: "token here", cx: this.x(now), cy: y(answer), r: 7 }));
-    const legend = [["curve", "answer"], known ? ["target", "target"] : null, known && bound !== null ? ["band", "proved bound"] : null].filter(Boolean);
+    const legend = [["curve", "answer"], known ? ["target", "target"] : null, known && bound !== null ? ["band", "bound"] : null].filter(Boolean);
     legend.forEach(([kind, words], i) => parts.push(svg(kind === "band" ? "rect" : "line", { class: kind, x1: left + 8 + i * 92, x2: left + 26 + i * 92, y1: 20, y2: 20, x: left + 8 + i * 92, y: 15, width: 18, height: 10 }), svg("text", { class: "small", x: left + 32 + i * 92, y: 24 }, words)));
-    return svg("svg", { width, height, role: "img", "aria-label": "Answer and target along the selected input" }, parts);
+    if (known) parts.push(...this.drawErrors(points, width, left, height + 14, height + strip));
+    return svg("svg", { width, height: height + strip, role: "img", "aria-label": "Answer and target along the selected input" }, parts);
   }
 }

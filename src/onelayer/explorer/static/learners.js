@@ -37,7 +37,8 @@ export class LearnerView {
 
   promise() {
     const { bound } = this.learner;
-    const equal = "Proved: in real arithmetic this is the algorithm, for all examples and any number of them.";
+    if (!this.model.certificate.claims) return "What the network gives; nothing is certified of it.";
+    const equal = "Certified: in real arithmetic this is the algorithm, for all examples and any number of them.";
     return bound === null ? equal : `${equal} It is within ${formatNumber(bound)} of its limit.`;
   }
 

@@ -18,7 +18,7 @@ export async function mount(root, bytes, served = false) {
     "header",
     {},
     html("div", {}, html("h1", {}, model.title), html("p", { class: "hint" }, `${model.is}: ${model.says}`)),
-    html("span", { class: proved ? "badge" : "badge warn" }, proved ? "proved" : "not proved"),
+    html("span", { class: proved ? "badge" : "badge warn" }, proved ? "certified" : "no certificate"),
   );
   root.classList.add("explorer");
   const steps = html("div", { class: "steps" });
@@ -37,5 +37,5 @@ export async function openPage() {
   const bytes = served ? new Uint8Array(await (await fetch("model")).arrayBuffer()) : fromBase64(packed);
   const { model } = await mount(root, bytes, served);
   document.title = model.title;
-  root.dataset.ready = "";
+  root.dataset.ready = String(performance.now());
 }

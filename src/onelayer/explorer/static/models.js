@@ -40,12 +40,6 @@ export class PageModel {
     return this.layers[0].kind !== "softmax" || [W_Q, W_K].some((W) => W.data.every((x) => x === 0));
   }
 
-  // The value that a line of cells reads, for each token that is asked.
-  coordinates(line, tokens, sharpness = 1) {
-    const { seen, asked } = this.network.run(tokens, { asked: this.asked(tokens), sharpness, depth: line.depth });
-    return asked.map((i) => (line.depth ? seen.stacks[line.value][i] : seen.context[i])[line.coordinate]);
-  }
-
   // Stored sequence number i as ids or lists of numbers; further ones are those that a server gave.
   sample(i) {
     const { tokens, lengths, first } = i < this.sampleCount ? { ...this.samples, first: 0 } : this.further;

@@ -1,10 +1,12 @@
 // A model of stored answers: tokens -> codes -> attention -> the coordinate -> units that fire -> the answer.
 
+import { Contexts } from "./contexts.js";
 import { button, card, fitted, html } from "./draw.js";
 import { Line } from "./line.js";
+import { pairLines, Plane } from "./plane.js";
 import { Reals } from "./reals.js";
 import { attention, codes, gadgets } from "./steps.js";
-import { distances, storedContexts, Temperature } from "./temperature.js";
+import { distances, Temperature } from "./temperature.js";
 import { Words } from "./words.js";
 
 export class SequenceView {
@@ -32,18 +34,21 @@ export class SequenceView {
 
   prepareLines() {
     const { model } = this;
-    this.lines = model.lines.slice(0, 4).map((line) => {
-      const stored = storedContexts(model, line);
-      const view = new Line(line, () => this.lineState(line, stored));
-      return { line, stored, view };
-    });
-    const [first] = this.lines;
-    for (const { line, view } of this.lines) {
-      if (this.lines.length > 1) this.context.body.append(html("h3", {}, line.name));
+    this.contexts = new Contexts(model);
+    const { planes, alone } = pairLines(model.lines);
+    const stored = (line) => this.contexts.on(line, this.sharpness);
+    this.views = planes.slice(0, 4).map((pair) => new Plane(pair, (line) => this.pointsOn(line), stored));
+    if (this.views.length) this.context.body.append(html("div", { class: "pair planes" }, this.views.map((view) => view.node)));
+    for (const line of alone.slice(0, 4 - this.views.length)) {
+      const view = new Line(line, () => this.lineState(line));
+      if (model.lines.length > 1) this.context.body.append(html("h3", {}, line.name));
       this.context.body.append(view.node);
+      this.views.push(view);
     }
+    const [first] = model.lines;
     if (!first) this.context.body.append(html("p", { class: "hint" }, "This readout cuts no single coordinate into cells."));
-    if (first && !model.uniform && model.sampleCount) this.temperature = new Temperature(model, first.line, first.stored, () => this.show());
+    if (first && !model.uniform && model.sampleCount)
+      this.temperature = new Temperature(model, first, (sharpness) => this.contexts.on(first, sharpness), () => this.show());
     else if (model.uniform) this.attention.say("Attention is uniform in this model: it adds up codes of tokens, and no temperature matters.");
   }
 
@@ -97,7 +102,7 @@ export class SequenceView {
     const place = this.found.asked.includes(this.selected) ? this.selected : this.found.asked[0];
     this.codes.body.replaceChildren(codes(model, tokens, this.labels, this.selected, this.seen.embedded, (i) => this.select(i)));
     this.drawAttention();
-    for (const { view } of this.lines) view.update();
+    for (const view of this.views) view.update();
     this.gadgets.body.replaceChildren(gadgets(model, this.seen, place), html("p", { class: "big answer" }, this.answerOf(place)));
     if (!model.vocabulary) tokenKind.follow({ tokens, selected: this.selected, home: this.home, move: (token) => this.move(token) });
   }
@@ -150,13 +155,15 @@ export class SequenceView {
     );
   }
 
-  lineState(line, stored) {
-    const { model } = this;
-    const floor = model.ledger.radius_upper ?? 0;
+  pointsOn(line) {
     const own = line.depth ? this.seen.stacks[line.value] : this.seen.context;
-    const points = this.found.asked.map((i) => ({ at: own[i][line.coordinate], label: this.labels[i], selected: i === this.selected || this.found.asked.length === 1 }));
-    const others = stored(this.sharpness);
-    return { points, stored: others, floor, labelOf: (cell) => this.cellName(line, cell), merged: distances(others, floor).merged };
+    return this.found.asked.map((i) => ({ at: own[i][line.coordinate], label: this.labels[i], selected: i === this.selected || this.found.asked.length === 1 }));
+  }
+
+  lineState(line) {
+    const floor = this.model.ledger.radius_upper ?? 0;
+    const others = this.contexts.on(line, this.sharpness);
+    return { points: this.pointsOn(line), stored: others, floor, labelOf: (cell) => this.cellName(line, cell), merged: distances(others, floor).merged };
   }
 
   // The answer of a cell, where the cell alone decides it.

@@ -5,6 +5,7 @@ import { formatNumber } from "./models.js";
 
 const MOST_ROWS = 12;
 const MOST_UNITS = 8;
+const MOST_LAYERS = 9; // of more, those in the middle are folded away
 const FEW = 3; // named of a layer in which many are on
 
 // Tokens and the channels of their codes.
@@ -73,10 +74,7 @@ export function attention(heads, labels, selected, select, width) {
 // Layer by layer, the units of the readout that are not 0 at one token, by name.
 export function gadgets(model, seen, place) {
   const layers = Object.keys(seen.stacks).filter((name) => name.startsWith("readout.") && seen.stacks[name][place]);
-  return html(
-    "ol",
-    { class: "layers" },
-    layers.map((name) => {
+  const entry = (name) => {
       const row = seen.stacks[name][place];
       const on = [...row.keys()].filter((i) => row[i] !== 0);
       const [stack, number] = name.split(".");
@@ -90,8 +88,11 @@ export function gadgets(model, seen, place) {
         html("div", { class: "layer" }, html("b", {}, gadget ? gadget[3].replaceAll("_", " ") : stack), html("span", { class: "hint" }, `layer ${number}: ${on.length.toLocaleString("en")} of ${row.length.toLocaleString("en")} unit${row.length > 1 ? "s" : ""} on`)),
         html("ul", { class: "units" }, listed.map(unit), on.length > listed.length ? html("li", { class: "hint" }, `and ${(on.length - listed.length).toLocaleString("en")} more`) : null),
       );
-    }),
-  );
+  };
+  const [first, middle, last] = layers.length > MOST_LAYERS ? [layers.slice(0, 4), layers.slice(4, -2), layers.slice(-2)] : [layers, [], []];
+  const list = (names) => html("ol", { class: "layers" }, names.map(entry));
+  if (!middle.length) return list(first);
+  return html("div", {}, list(first), html("details", {}, html("summary", {}, `${middle.length} more layers`), list(middle)), list(last));
 }
 
 // Of stack / gadget / unit all but the first two, which the heading says.

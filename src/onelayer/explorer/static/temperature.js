@@ -5,7 +5,6 @@ import { formatNumber } from "./models.js";
 
 const REACH = 6; // the slider goes from 2^-6 to 2^6 times the model's own
 const POINTS = 33;
-const MOST_SEQUENCES = 200;
 
 // The smallest distance of stored contexts with different answers, and those that are nearer than the floor.
 export function distances(contexts, floor) {
@@ -89,17 +88,4 @@ export class Temperature {
       parts.push(svg("text", { class: "small", x: 40, y: y(k) + 4, "text-anchor": "end" }, `1e${k}`));
     return svg("svg", { width, height: 152, role: "img", "aria-label": "The smallest distance between contexts at every temperature" }, parts);
   }
-}
-
-// Coordinates of stored contexts with their answers, at any sharpness; those of the model itself are answered once.
-export function storedContexts(model, line) {
-  const count = Math.min(model.sampleCount, MOST_SEQUENCES);
-  const sequences = Array.from({ length: count }, (_, i) => model.sample(i));
-  const answers = sequences.map((tokens) => model.run(tokens).outputs.map((row) => [...row].join()));
-  const known = new Map();
-  return (sharpness) => {
-    if (!known.has(sharpness))
-      known.set(sharpness, sequences.flatMap((tokens, i) => model.coordinates(line, tokens, sharpness).map((at, k) => ({ at, answer: answers[i][k] }))));
-    return known.get(sharpness);
-  };
 }

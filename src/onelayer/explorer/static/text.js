@@ -3,6 +3,7 @@
 import { button, card, cut, fitted, html, svg } from "./draw.js";
 import { Line } from "./line.js";
 import { formatNumber, largest } from "./models.js";
+import { pairLines, Plane } from "./plane.js";
 import { gadgets } from "./steps.js";
 
 const SHOWN = 64; // of the last tokens of a window
@@ -28,8 +29,14 @@ export class TextView {
       this.prompt,
       html("div", { class: "bar-of-buttons" }, button("next token", () => this.step(), { class: "main" }), this.play, button("start again", () => this.restart()), this.said),
     );
-    this.lines = model.lines.filter((line) => line.depth <= 1).slice(0, 3).map((line) => ({ line, view: new Line(line, () => this.lineState(line)) }));
-    for (const { line, view } of this.lines) this.context.body.append(html("h3", {}, line.name), view.node);
+    const { planes, alone } = pairLines(model.lines.filter((line) => line.depth <= 1));
+    this.views = planes.slice(0, 4).map((pair) => new Plane(pair, (line) => this.pointsOn(line), () => []));
+    this.context.body.append(html("div", { class: "pair planes" }, this.views.map((view) => view.node)));
+    for (const line of alone.slice(0, 3 - this.views.length)) {
+      const view = new Line(line, () => this.lineState(line));
+      this.context.body.append(html("h3", {}, line.name), view.node);
+      this.views.push(view);
+    }
     this.drawWindow = fitted(this.window.body, (width) => this.windowPicture(width));
     this.nodes = [this.input.node, this.next.node, this.window.node, this.context.node, this.gadgets.node];
     this.show();
@@ -126,7 +133,7 @@ export class TextView {
     this.found = model.run(this.tokens);
     this.showNext();
     this.drawWindow();
-    for (const { view } of this.lines) view.update();
+    for (const view of this.views) view.update();
     this.gadgets.body.replaceChildren(gadgets(model, this.found.seen, this.tokens.length - 1));
   }
 
@@ -161,10 +168,14 @@ export class TextView {
     return svg("svg", { width, height: Math.ceil(tokens.length / columns) * 24 + 2, role: "img", "aria-label": "The last tokens of the window" }, parts);
   }
 
-  lineState(line) {
+  pointsOn(line) {
     const { seen } = this.found;
     const own = line.depth ? seen.stacks[line.value] : seen.context;
     const at = own[this.tokens.length - 1][line.coordinate];
-    return { points: [{ at, label: formatNumber(at), selected: true }], stored: [], floor: this.model.ledger.radius_upper ?? 0, labelOf: (cell) => `cell ${cell}`, merged: new Set() };
+    return [{ at, label: formatNumber(at), selected: true }];
+  }
+
+  lineState(line) {
+    return { points: this.pointsOn(line), stored: [], floor: this.model.ledger.radius_upper ?? 0, labelOf: (cell) => `cell ${cell}`, merged: new Set() };
   }
 }
