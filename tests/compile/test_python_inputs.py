@@ -26,30 +26,6 @@ IDS, CLASSES = [[1, 2, 3], [2, 3, 5]], [7, 8]
 REALS = [[0.5, 1.25, -3.0], [2.0, 0.25, 1.5]]
 
 
-class Frame:
-    """As polars has it: no index, names in a list, words as objects."""
-
-    def __init__(self, rows: list[list[object]]) -> None:
-        self.rows, self.columns = rows, [f"column_{k}" for k in range(len(rows[0]))]
-
-    def to_numpy(self) -> np.ndarray:
-        kinds = {type(x) for row in self.rows for x in row}
-        return np.array(self.rows, object if str in kinds else None)
-
-
-class Series:
-    def __init__(self, values: list[object]) -> None:
-        self.values = values
-
-    def to_list(self) -> list[object]:
-        return self.values
-
-    def to_numpy(self) -> np.ndarray:
-        array = np.empty(len(self.values), object)
-        array[:] = self.values
-        return array if any(isinstance(x, list | str) for x in self.values) else np.array(self.values)
-
-
 SAME = {
     "a frame of words": (pd.DataFrame([[*row, None][:3] for row in WORDS]), pd.Series(LABELS), WORDS, LABELS),
     "a frame of ids": (pd.DataFrame(IDS), pd.Series(CLASSES), np.array(IDS), np.array(CLASSES)),
@@ -64,14 +40,6 @@ SAME = {
     ),
     "series of lists": (pd.Series(WORDS), pd.Series(LABELS), WORDS, LABELS),
     "an index that does not count": (pd.Series(WORDS, index=[5, 3, 1]), pd.Series(LABELS), WORDS, LABELS),
-    "another library's frame": (Frame(IDS), Series(CLASSES), np.array(IDS), CLASSES),
-    "another library's words": (
-        Frame([["a", "b"], ["b", None]]),
-        Series(["x", "y"]),
-        [["a", "b"], ["b"]],
-        ["x", "y"],
-    ),
-    "another library's lists": (Series(WORDS), Series(LABELS), WORDS, LABELS),
     "tensors": (
         torch.tensor(REALS, requires_grad=True),
         torch.tensor(IDS),

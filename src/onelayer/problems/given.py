@@ -20,7 +20,9 @@ def plain(value: Any) -> Any:
     if hasattr(value, "to_list") and hasattr(value, "to_numpy"):
         listed = value.to_list()
         numbers = {type(x) for x in listed} <= {int, float, bool}
-        return np.asarray(value.to_numpy()) if numbers and _is_plain(value) else [plain(x) for x in listed]
+        if numbers and _is_plain(value):
+            return np.asarray(value.to_numpy())
+        return [np.nan if x is None else plain(x) for x in listed]  # in a series None is a value that is missing
     return value
 
 
