@@ -30,13 +30,15 @@ $(VENV)/core.stamp: requirements/core.txt pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
 	@touch $@
 
-$(VENV)/test.stamp: $(VENV)/core.stamp requirements/test.txt requirements/torch.txt
+$(VENV)/test.stamp: $(VENV)/core.stamp requirements/test.txt requirements/torch.txt requirements/hands.txt
 	@echo "installing the pinned test requirements into $(VENV) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/test.txt
 	@echo "installing the CPU build of torch $(TORCH) into $(VENV) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps "torch==$(TORCH)+cpu" 2>/dev/null \
 	  || echo "no CPU build of torch $(TORCH) is on offer here; its default build, which is large, is installed instead"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/torch.txt
+	@echo "installing Hugging Face, TransformerLens and nnsight into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements/hands.txt
 	@touch $@
 
 env: $(VENV)/test.stamp

@@ -24,7 +24,9 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not run `__getattr_
     from onelayer.errors import DataError, FileError, HypothesisError, OnelayerError, OptionError  # noqa: F401
     from onelayer.export.onnx import to_onnx  # noqa: F401
     from onelayer.export.torch import to_torch  # noqa: F401
+    from onelayer.hf import to_hf  # noqa: F401
     from onelayer.in_context import InContextRegressor  # noqa: F401
+    from onelayer.lens import to_transformer_lens  # noqa: F401
     from onelayer.measure.survival import cast  # noqa: F401
     from onelayer.model import Model, certify, save  # noqa: F401
     from onelayer.sharded.model import ShardedModel, load  # noqa: F401
@@ -56,7 +58,9 @@ _NAMES = {
 _EXTRAS = {
     "onelayer.export.onnx": ("to_onnx", "onnx"),
     "onelayer.export.torch": ("to_torch", "torch"),
+    "onelayer.hf": ("to_hf", "transformers"),
     "onelayer.in_context": ("InContextRegressor", "sklearn"),
+    "onelayer.lens": ("to_transformer_lens", "transformer_lens"),
     "onelayer.sklearn": ("OneLayerMemorizer", "sklearn"),
 }
 #: Names of the first release: there is one kind of model now.

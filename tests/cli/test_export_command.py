@@ -34,6 +34,14 @@ def test_what_is_written_is_opened_as_it_says_and_is_the_certified_model(folder)
     np.testing.assert_array_equal(script(torch.tensor(tokens)).detach().numpy(), out)
 
 
+def test_a_folder_for_hugging_face_and_transformer_lens(folder) -> None:
+    said = run("export", folder / "m", "--to", "hf").stdout
+    assert "transformers.AutoModelForTokenClassification.from_pretrained(" in said
+    assert run("verify", folder / "m-hf").stdout.endswith("VERIFIED\n")
+    said = run("export", folder / "m", "--to", "transformer-lens", "--overwrite").stdout
+    assert "onelayer.to_transformer_lens(onelayer.load(" in said
+
+
 def test_a_file_that_exists_is_kept(folder, tmp_path) -> None:
     (tmp_path / "kept.pt").write_text("mine")
     asked = ("export", folder / "m", "--to", "torch", "--out", tmp_path / "kept.pt")

@@ -52,7 +52,7 @@ class OneLayer(nn.Module):
         self.embedding = None if model.embedding is None else Embedding(model.embedding)
         self.feedforward = Stack(model.feedforward)
         self.attention = Attention(model.attention)
-        self.context = Value()
+        self.stream, self.context = Value(), Value()  # before the attention, and after it
         self.readout = Stack(model.readout)
         self.repeat = model.repeat
         self.further = nn.ModuleList(OneLayer(layer) for layer in model.further)
@@ -80,7 +80,7 @@ class OneLayer(nn.Module):
         """Feed-forward and attention, as often as they are repeated, and the readout where there is one."""
         mask = self.attention.visible(h, inside)
         for _ in range(self.repeat):
-            h = self.feedforward(h)
+            h = self.stream(self.feedforward(h))
             h = self.context(h + self.attention(h, mask))
         out: Tensor = self.readout(h)
         return out
