@@ -94,13 +94,14 @@ def test_no_optional_dependency_may_be_imported_by_the_core(tree: Path) -> None:
 def test_every_extra_is_forbidden_by_name() -> None:
     """What an extra installs, by the name under which it is imported."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    imported = {"scikit-learn": "sklearn", "python-flint": "flint"}
+    imported = {"scikit-learn": "sklearn", "python-flint": "flint", "transformer-lens": "transformer_lens"}
     own = ("test", "lint", "all", "train")
     wanted = {
         name.partition(">")[0]
         for extra, names in project["optional-dependencies"].items()
         if extra not in own
         for name in names
+        if not name.startswith("onelayer[")
     }
     forbidden = next(contract for contract in CONTRACTS if contract["name"] == OPTIONAL)["forbidden_modules"]
     assert {imported.get(name, name) for name in wanted} <= set(forbidden)
