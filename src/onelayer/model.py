@@ -18,6 +18,7 @@ from onelayer.certificates.explain import explain_files
 from onelayer.equality import EqualByContent
 from onelayer.errors import OptionError
 from onelayer.explorer.page import Page, make_page
+from onelayer.explorer.widget import make_widget
 from onelayer.export import bundle
 from onelayer.gadgets.gadget import Words
 from onelayer.gadgets.names import Described, describe_units, unit_names
@@ -219,6 +220,10 @@ class Model(Abilities, EqualByContent):
         It computes in the browser what `predict(path="reference")` gives, bit for bit. A notebook shows it.
         """
         return make_page(self, None if X is None else self.read(X, lengths), title)
+
+    def widget(self, X: Any = None, lengths: Any = None, *, title: str = "onelayer") -> Any:
+        """The page of `explore` as a widget of a notebook (the extra `notebook`)."""
+        return make_widget(self.explore(X, lengths, title=title))
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write everything to a folder, which always holds the old model, the new one, or nothing at all.

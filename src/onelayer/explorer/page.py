@@ -29,6 +29,8 @@ EXPORT = re.compile(r"^export (?=(async )?(const|let|function|class) )", re.MULT
 POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; img-src data:"
 )
+#: Of a page that has the window to itself.
+WINDOW = ":root { color-scheme: light dark } body { margin: 0; background: light-dark(#f6f7f9, #101317) } "
 #: Pixels of a page inside a notebook.
 HEIGHT = 900
 
@@ -50,7 +52,7 @@ def render(packed: bytes | None) -> str:
     return (
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
         f'<meta http-equiv=Content-Security-Policy content="{POLICY}">'
-        f"<link rel=icon href='data:,'><title>onelayer</title><style>{read_static('style.css')}</style>"
+        f"<link rel=icon href='data:,'><title>onelayer</title><style>{WINDOW}{read_static('style.css')}</style>"
         f"<body><main id=explorer></main><script type=application/octet-stream id=model>{data}</script>"
         f"<script type=module>{script()}\nopenPage();</script></body></html>\n"
     )

@@ -30,6 +30,14 @@ export async function mount(root, bytes, served = false) {
   return root.explorer;
 }
 
+// What anywidget calls: `model` holds the packed bytes, and `el` is the cell's output.
+export async function renderWidget({ model, el }) {
+  const { buffer, byteOffset, byteLength } = model.get("packed");
+  const root = html("main", {});
+  el.append(root);
+  await mount(root, new Uint8Array(buffer, byteOffset, byteLength));
+}
+
 export async function openPage() {
   const root = document.getElementById("explorer");
   const packed = document.getElementById("model").textContent;
