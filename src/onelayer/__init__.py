@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not run `__getattr_
     from onelayer.compile.attend import attend  # noqa: F401
     from onelayer.compile.attention import equivalent, fit_attention, identify  # noqa: F401
     from onelayer.compile.bound import ErrorBound, bound_error  # noqa: F401
+    from onelayer.compile.edit import Edit, edit, forget  # noqa: F401
     from onelayer.compile.learner import learner  # noqa: F401
     from onelayer.compile.logits import with_logits  # noqa: F401
     from onelayer.compile.memorize import memorize  # noqa: F401
@@ -44,6 +45,7 @@ _NAMES = {
     "onelayer.compile.attend": ("attend",),
     "onelayer.compile.attention": ("equivalent", "fit_attention", "identify"),
     "onelayer.compile.bound": ("ErrorBound", "bound_error"),
+    "onelayer.compile.edit": ("Edit", "edit", "forget"),
     "onelayer.compile.learner": ("learner",),
     "onelayer.compile.logits": ("with_logits",),
     "onelayer.compile.memorize": ("memorize",),

@@ -169,6 +169,7 @@ def test_every_command_has_json_and_prints_one_object(tmp_path, model) -> None:
         ("explain",): (model,),
         ("report",): (model, "--out", tmp_path / "page.html"),
         ("cast",): (model, data, "--dtype", "bfloat16"),
+        ("edit",): (model, data, "--out", tmp_path / "edited"),
         ("memorize-text",): (text, "--out", tmp_path / "text", "--context", 8),
         ("recite",): (tmp_path / "text", "--prompt", "to be", "--length", 5),
         ("approximate",): ("x - mean(y)", "--n", 2, "--tolerance", 0.3, "--out", tmp_path / "function"),

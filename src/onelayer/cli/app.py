@@ -18,6 +18,7 @@ from onelayer.cli import (
     bounding,
     casting,
     certificates,
+    editing,
     exit_codes,
     exploring,
     exporting,
@@ -128,6 +129,7 @@ proofs = (
 )
 others = (
     exporting.export,
+    editing.edit,
     race.race,
     memorizing.plan,
     text.memorize_text,
