@@ -56,11 +56,13 @@ def sentences(longest: int, words: bool = True, **options: Any) -> Case:
     return "", X, Y, options
 
 
+#: Attention over n tokens costs n an answer: where that counts, neighbours are no further apart than a doubling.
+PLACES = (4, 16, 64, 128, 256, 512, 1_024)
 AXES: dict[str, tuple[tuple[int, ...], Callable[[int], Case]]] = {
-    "n, reals": ((4, 16, 64, 256, 1_024), lambda n: reals(n=n)),
-    "n, reals in order": ((4, 16, 64, 256, 1_024), lambda n: reals(n=n, positions=True)),
-    "n, ids": ((4, 16, 64, 256, 512, 1_024), lambda n: ids(n=n)),
-    "n, ids in order": ((4, 16, 64, 256, 1_024), lambda n: ids(n=n, positions=True)),
+    "n, reals": (PLACES, lambda n: reals(n=n)),
+    "n, reals in order": (PLACES, lambda n: reals(n=n, positions=True)),
+    "n, ids": (PLACES, lambda n: ids(n=n)),
+    "n, ids in order": (PLACES, lambda n: ids(n=n, positions=True)),
     "d": ((1, 2, 4, 16, 64, 256), lambda d: reals(d=d)),
     "N": ((32, 128, 512, 2_048, 8_192), lambda N: reals(N=N)),
     "C": ((2, 16, 256, 4_096, 65_536, 1_000_000), lambda C: reals(C=C)),

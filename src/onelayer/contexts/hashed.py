@@ -26,7 +26,7 @@ from onelayer.problems.sequences import Sequences
 Array = NDArray[Any]
 
 #: Pieces of a zigzag at least; z takes at least so many values.
-PIECES, VALUES = 32, 512
+PIECES, VALUES = 32, 128
 #: Longest piece: slopes change by up to 4, and 32 of these times z stay below 2^24.
 LONGEST_PIECE = 1 << 11
 #: Share of knots that are not 0, where there is room.
