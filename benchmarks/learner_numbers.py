@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from matplotlib.cbook import get_sample_data
 
 import onelayer
 from onelayer.learners.cubic import features
@@ -68,10 +69,29 @@ def pendulum(n: int = 400) -> np.ndarray:
     return np.array(found[::2])
 
 
-def forecasts(order: int) -> dict[str, Any]:
-    """One step ahead of the pendulum, at each of the last 200 values, beside least squares on the same past."""
-    s, model = pendulum(), onelayer.learner("recurrence", order=order, ridge=1e-8, certify=False)
-    found = model.predict(s)  # at s[order:], for the value after each
+def brain() -> np.ndarray:
+    """Recorded, not simulated: 800 values of an electroencephalogram that comes with matplotlib."""
+    with get_sample_data("eeg.dat") as file:
+        return np.frombuffer(file.read(), float).reshape(800, 4)[:, 0].copy()
+
+
+def prices() -> np.ndarray:
+    """Recorded: 1,047 closing prices of a share, 2004 to 2008, that come with matplotlib; their logarithms."""
+    return np.asarray(np.log(get_sample_data("goog.npz")["price_data"]["adj_close"].astype(float)))
+
+
+SERIES = {"driven pendulum, simulated": pendulum, "electroencephalogram": brain, "share, log prices": prices}
+
+
+def forecasts(name: str, order: int) -> dict[str, Any]:
+    """One step ahead of each of the last values but 200, beside least squares on the same past and lags.
+
+    Values are shifted and scaled by the mean and spread of the first 200, before which nothing is forecast.
+    """
+    s = SERIES[name]()
+    s = (s - s[:200].mean()) / s[:200].std()
+    model = onelayer.learner("recurrence", order=order, ridge=1e-8, certify=False)
+    found = model.predict(s, outside="answer")  # at s[order:], for the value after each
     rows = []
     for t in range(200, len(s) - 1):
         past = s[: t + 1]
@@ -81,8 +101,10 @@ def forecasts(order: int) -> dict[str, Any]:
         asked = np.append(past[-1 : -order - 1 : -1], 1.0)
         rows.append((found[t - order] - s[t + 1], asked @ w - s[t + 1], s[t] - s[t + 1]))
     network, least, last = np.sqrt((np.array(rows) ** 2).mean(axis=0))
-    names = {"series": "driven pendulum, simulated", "order": order, "forecasts": len(rows)}
-    return names | {"network": float(network), "least_squares": float(least), "last_value": float(last)}
+    apart = float(np.abs(np.array(rows)[:, 0] - np.array(rows)[:, 1]).max())
+    names = {"series": name, "order": order, "forecasts": len(rows)}
+    errors = {"network": float(network), "least_squares": float(least), "last_value": float(last)}
+    return names | errors | {"apart": apart}
 
 
 def selected(noise: float) -> dict[str, Any]:
@@ -118,31 +140,41 @@ def looped(n: int, L: int) -> dict[str, Any]:
     return {"n": n, "loops": L, "seeds": len(SEEDS), "best_a": spread(best), "loss": spread(losses)}
 
 
-def fastest(do: Callable[[], Any], times: int = 5) -> float:
-    found = []
+def compare_cost(do: Callable[[], Any], floor: Callable[[], Any], times: int = 15) -> dict[str, float]:
+    """CPU time over that of a floor: the median of so many ratios of neighbours in time, and its quartiles."""
+    ratios, took = [], []
     for _ in range(times):
-        begun = time.process_time()
-        do()
-        found.append(time.process_time() - begun)
-    return min(found)
+        marks = [time.process_time()]
+        for part in (floor, do):
+            part()
+            marks.append(time.process_time())
+        took.append(marks[2] - marks[1])
+        ratios.append((marks[2] - marks[1]) / (marks[1] - marks[0]))
+    low, middle, high = np.quantile(ratios, (0.25, 0.5, 0.75))
+    return {"cpu": float(np.median(took)), "over_floor": float(middle), "from": float(low), "to": float(high)}
 
 
 def costs() -> list[dict[str, Any]]:
-    """CPU time over a floor in the same run: 1,000 tasks of 40 examples, d = 10; and a fit of 288 features."""
+    """1,000 tasks of 40 examples, d = 10, beside a batched solve; and a fit of 288 features, beside lstsq."""
     rng = np.random.default_rng(0)
     X, q = rng.uniform(-1, 1, (1000, 40, 10)), rng.uniform(-1, 1, (1000, 1, 10))
     y, turned = np.einsum("bnd,d->bn", X, rng.normal(size=10)), X.transpose(0, 2, 1)
-    floor = fastest(lambda: np.linalg.solve(turned @ X + 4 * np.eye(10), turned @ y[..., None]))
+
+    def solve() -> Any:
+        return q @ np.linalg.solve(turned @ X + 4 * np.eye(10), turned @ y[..., None])
+
     rows = []
     for name, given in (("gd", {"steps": 50}), ("ridge", {"steps": 50, "penalty": 0.1}), ("mesa", {"ridge": 4.0})):
         model = onelayer.learner(name, d=10, certify=False, **given)  # type: ignore[arg-type]
-        took = fastest(lambda model=model: model.predict(X, y, q))  # type: ignore[misc]
-        rows.append({"what": f"{name}, {given}", "floor": "batched solve", "cpu": took, "over_floor": took / floor})
+        cost = compare_cost(lambda model=model: model.predict(X, y, q), solve)  # type: ignore[misc]
+        rows.append({"what": f"{name}, {given}", "floor": "batched solve"} | cost)
     Z, Y = rng.normal(size=(4096, 5, 8)), rng.normal(size=(4096, 8))
-    least = fastest(lambda: np.linalg.lstsq(features(Z), Y, rcond=None), 2)
-    took = fastest(lambda: onelayer.fit_attention(Z, Y, certify=False), 2)
-    rows.append({"what": "fit_attention, d = 8", "floor": "lstsq", "cpu": took, "over_floor": took / least})
-    return rows
+
+    def fit() -> Any:
+        return np.linalg.lstsq(features(Z), Y, rcond=None)
+
+    cost = compare_cost(lambda: onelayer.fit_attention(Z, Y, certify=False), fit, 5)
+    return [*rows, {"what": "fit_attention, d = 8", "floor": "lstsq"} | cost]
 
 
 def roundings() -> list[dict[str, Any]]:
@@ -208,7 +240,7 @@ def run() -> dict[str, list[dict[str, Any]]]:
         "identified": identified(),
         "dynamics": [dynamics(0.01, 1e-3), dynamics(0.1, 0.1)],
         "recurrences": [recurrences("float64"), recurrences("float32")],
-        "forecasts": [forecasts(2), forecasts(6)],
+        "forecasts": [forecasts(name, order) for name in SERIES for order in (2, 6)],
         "selection": [selected(0.1), selected(0.5)],
         "looped": [looped(n, L) for n in (20, 100) for L in (1, 2, 5, 10)],
     }

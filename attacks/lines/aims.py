@@ -40,7 +40,7 @@ AIMS: dict[str, list[str]] = {
     "looped/lattice": LOOPED,
     "looped/limits": _tests("limits"),
     "looped/network": _tests("looped_network"),
-    "looped/panels": _tests("panels"),
+    "looped/panels": _tests("panel_units", "panels"),
     "looped/patches": _tests("smoothers"),
     "looped/polynomials": _tests("polynomials"),
     "looped/programs": _tests("programs"),

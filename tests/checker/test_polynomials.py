@@ -147,6 +147,23 @@ def test_terms_and_powers_of_two_are_those_of_the_operation() -> None:
         x + Fraction(1, 3)
 
 
+def test_a_sum_grows_in_its_place_or_is_a_new_one() -> None:
+    x, y = Ring().variables("x", 2)
+    total = x * Fraction(3, 2)
+    assert total.grow(y) is total
+    assert (total.terms, total.e) == ({(0,): 3, (1,): 2}, 1)
+    assert total.grow(y * -1) is total
+    assert total.terms == {(0,): 3}
+    assert total.grow(1) is total
+    finer = total.grow(y * Fraction(1, 4))
+    assert finer is not total
+    assert (finer.terms, finer.e) == ({(0,): 6, (): 4, (1,): 1}, 2)
+    assert total.terms == {(0,): 3, (): 2}
+    before = x + y
+    assert before + x is not before
+    assert before.terms == {(0,): 1, (1,): 1}
+
+
 def test_absolute_values_of_numbers_and_multiples() -> None:
     ring = Ring()
     (x,) = ring.variables("x", 1)
@@ -202,7 +219,10 @@ def test_operations_are_charged_by_terms_letters_and_digits() -> None:
     with counted() as spent:
         p + q
         q + p
-    assert spent == [("sums of polynomials", 200 * 4 + 2 * 3 * 2, 0, 0)] * 2
+    assert spent == [("sums of polynomials", 200 * 2, 0, 0), ("sums of polynomials", 200 * 2 + 2 * 3 * 2, 0, 0)] * 2
+    with counted() as spent:
+        (x * x + y + 1) + q
+    assert [line[1] for line in spent[-2:]] == [200 * 2, 200 * 3 + 2 * 3 * 3]
     with counted() as spent:
         p * q  # 2 x 2 terms, 2 letters, numbers up to 8 = 1000
     assert spent == [("products of polynomials", 1500 * 4 * (1 + 2 / 8 + 4 / 1000) + 200 * 6, 0, 0)]

@@ -55,6 +55,24 @@ def test_a_kernel_may_have_exp_and_others_may_not() -> None:
         read_program(entry, GROUPS, "here")
 
 
+def test_a_sum_grows_only_if_nobody_else_reads_its_first_part() -> None:
+    lines = ["x 0", "x 1", "mul 0 1", "add 2 0", "add 3 1", "add 4 4", "add 0 1", "mul 0 0", "add 7 1", "add 1 7"]
+    program = read(lines, 5, 8)
+    assert program.grown == {3, 4}  # 4 is read twice by 5, 0 is a variable, 7 is read by 9 too
+    x, y = Ring().variables("x", 2)
+    found = program.run({"x": [x, y]})
+    assert [p.terms for p in found] == [{(0, 1): 2, (0,): 2, (1,): 2}, {(0, 0): 1, (1,): 1}]
+    assert (x.terms, y.terms) == ({(0,): 1}, {(1,): 1})
+    assert read(["x 0", "neg 0", "add 1 0"], 1, 2).grown == frozenset()  # it is an output
+    assert read(["x 0", "neg 0", "add 1 0"], 2).grown == {2}
+    assert read(["x 0", "neg 0", "sub 1 0", "const 0x1.0000000000000p+0", "add 3 2"], 2, 4).grown == frozenset()
+    assert program.run({"x": [Fraction(2), Fraction(3)]}) == [22, 7]
+    mixed = read(["x 0", "x 1", "neg 0", "add 2 1"], 3)
+    assert mixed.grown == {3}
+    assert mixed.run({"x": [Fraction(2), y]})[0].terms == {(1,): 1, (): -2}
+    assert mixed.run({"x": [y, Fraction(2)]})[0].terms == {(1,): -1, (): 2}
+
+
 def test_what_reads_a_variable_varies() -> None:
     lines = [f"const {(1.0).hex()}", "x 0", "add 0 0", "add 0 1", "add 1 0", "neg 2", "mul 3 2"]
     assert read(lines, *range(7)).varies == (False, True, False, True, True, False, True)

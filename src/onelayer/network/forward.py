@@ -58,6 +58,8 @@ def forward(
 def _asked(model: Transformer, h: Array, visible: Array | None, first: int) -> Array:
     """One layer without loops whose queries all see the same keys, asked from a token on."""
     a, asking = model.attention, h[:, first:]
+    if visible is not None and visible[..., :first].all() and not visible[..., first:].any():
+        h, visible = h[:, :first], None  # the others are the keys, and no mask is needed
     found = asking + sum(by_token(run_head(a, i, h, visible, asking=asking), a.W_O[i]) for i in range(a.heads))
     return run_stack(model.readout, found)
 

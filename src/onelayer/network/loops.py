@@ -15,6 +15,9 @@ from onelayer.network.heads import queries_keys_values
 from onelayer.network.layers import by_token
 from onelayer.network.weights import Array, Linear, Transformer
 
+#: Bytes of queries and keys that are held at a time: small enough to stay in a core's cache for all loops.
+CACHE = 1 << 20
+
 
 @dataclass(frozen=True, eq=False)
 class Moving:
@@ -41,7 +44,17 @@ def moving(layer: Transformer) -> Moving | None:
 
 def run(layer: Transformer, which: Moving, h: Array, visible: Array | None) -> Array:
     """h [N, n, width] after all loops; ``visible`` [N, 1, n] or None, the same for all queries."""
-    a, c, (N, n, _) = layer.attention, which.channels, h.shape
+    a, (N, n, _) = layer.attention, h.shape
+    step = max(1, CACHE // (2 * h.itemsize * n * a.W_Q.shape[2] * a.heads))
+    rows = [slice(start, start + step) for start in range(0, N, step)]
+    parts = [
+        _run(layer, which, h[r], visible if visible is None or len(visible) == 1 else visible[r]) for r in rows
+    ]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _run(layer: Transformer, which: Moving, h: Array, visible: Array | None) -> Array:
+    a, c, (_, n, _) = layer.attention, which.channels, h.shape
     seen = None if visible is None else visible[:, 0].T[:, None]  # [n, 1, N]
     count = n if seen is None else np.maximum(seen.sum(axis=(0, 1)), 1).astype(h.dtype)
     heads = []
@@ -51,21 +64,27 @@ def run(layer: Transformer, which: Moving, h: Array, visible: Array | None) -> A
         k = k if seen is None else np.where(seen, k, 0)
         heads.append((q, k, a.W_V[i][c].T, still if still.any() else None, a.W_O[i][:, c].T))
     m = np.ascontiguousarray(h[..., c].transpose(2, 1, 0))  # [channels, n, N]
-    shape, added = m.shape, np.zeros((), h.dtype)
+    W, added = None, np.zeros((), h.dtype)
     if layer.feedforward:
-        W = layer.feedforward[0].weight
-        added = by_token(h[..., which.others], W[which.others][:, c]).transpose(2, 1, 0)
+        whole, bias = layer.feedforward[0].weight, layer.feedforward[0].bias[c][:, None, None]
+        W, added = whole[c][:, c].T, by_token(h[..., which.others], whole[which.others][:, c]).transpose(2, 1, 0)
+        added = np.ascontiguousarray(added + bias)
     for _ in range(layer.repeat):
-        if layer.feedforward:
-            m = (W[c][:, c].T @ m.reshape(len(c), -1)).reshape(shape) + added
-            m += layer.feedforward[0].bias[c][:, None, None]
+        m = m if W is None else _mix(W, m) + added
         before = m
         for q, k, W_V, fixed, W_O in heads:
-            v = (W_V @ before.reshape(len(c), -1)).reshape(-1, n, N)
+            v = _mix(W_V, before)
             sums = np.einsum("nsb,vnb->vsb", k, v if fixed is None else v + fixed)
             read = np.einsum("nsb,vsb->vnb", q, sums)
-            read = read / count if a.mean else read
-            m = m + (W_O @ read.reshape(len(read), -1)).reshape(shape)
+            read = np.divide(read, count, out=read) if a.mean else read
+            m = m + _mix(W_O, read)
     found = h.copy()
     found[..., c] = m.transpose(2, 1, 0)
     return found
+
+
+def _mix(W: Array, m: Array) -> Array:
+    """W @ m over the first axis; of one channel it is a multiple, or m itself."""
+    if W.shape == (1, 1):
+        return m if W[0, 0] == 1 else np.asarray(W[0, 0] * m)
+    return np.asarray((W @ m.reshape(len(m), -1)).reshape(len(W), *m.shape[1:]))

@@ -67,16 +67,24 @@ class Poly:
     def __add__(self, other: Poly | Scalar) -> Poly:
         other = self._same(other)
         low, high = (self, other) if self.e <= other.e else (other, self)
-        shift = high.e - low.e
-        spend("sums of polynomials", 200.0 * (len(self.terms) + len(other.terms)) + 2.0 * shift * len(low.terms))
-        terms = dict(high.terms)
-        for k, c in low.terms.items():
+        spend("sums of polynomials", 200.0 * len(high.terms))
+        return _made(self.ring, dict(high.terms), high.e).grow(low)
+
+    def grow(self, other: Poly | Scalar) -> Poly:
+        """The sum, in the place of this polynomial if its power of two allows that: nobody else may hold it."""
+        other = self._same(other)
+        if other.e > self.e:
+            return self + other
+        shift, terms = self.e - other.e, self.terms
+        spend("sums of polynomials", 200.0 * len(other.terms) + 2.0 * shift * len(other.terms))
+        for k, c in other.terms.items():
             found = terms.get(k, 0) + (c << shift)
             if found:
                 terms[k] = found
             else:
                 del terms[k]
-        return _made(self.ring, terms, high.e)
+        limited(terms)
+        return self
 
     def __mul__(self, other: Poly | Scalar) -> Poly:
         other = self._same(other)
@@ -132,8 +140,7 @@ class Poly:
 
 
 def _made(ring: Ring, terms: dict[Monomial, int], e: int) -> Poly:
-    """A polynomial of terms none of which is 0."""
-    limited(terms)
+    """A polynomial of terms none of which is 0, and no more than there were."""
     found = Poly.__new__(Poly)
     found.ring, found.terms, found.e = ring, terms, e
     return found

@@ -6,7 +6,9 @@ A line is a word and its arguments: "x 3" is the fourth variable of the group x,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import operator
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -32,17 +34,32 @@ class Program:
         """Of each output, whether it reads a variable."""
         found: list[bool] = []
         for word, *arguments in self.lines:
-            found.append(word != "const" and (word not in OF_KERNELS or any(found[i] for i in arguments)))
+            found.append(word != "const" and (word not in MEANINGS or any(found[i] for i in arguments)))
         return tuple(found[i] for i in self.outputs)
+
+    @cached_property
+    def grown(self) -> frozenset[int]:
+        """Sums whose first part was computed for them alone: it may grow in its place."""
+        uses = Counter(i for word, *arguments in self.lines if word in MEANINGS for i in arguments)
+        uses.update(self.outputs)
+        return frozenset(
+            k
+            for k, (word, *arguments) in enumerate(self.lines)
+            if word == "add" and self.lines[arguments[0]][0] in MEANINGS and uses[arguments[0]] == 1
+        )
 
     def run(self, groups: Mapping[str, Sequence[Any]]) -> list[Any]:
         """Its outputs, of numbers or of polynomials."""
         values: list[Any] = []
-        for word, *arguments in self.lines:
+        for k, (word, *arguments) in enumerate(self.lines):
             if word == "const":
                 values.append(arguments[0])
-            elif word in OF_KERNELS:
-                values.append(_operate(word, *(values[i] for i in arguments)))
+            elif word in MEANINGS:
+                given = [values[i] for i in arguments]
+                if not all(isinstance(u, Poly) for u in given):
+                    charge(*given)
+                grows = k in self.grown and isinstance(given[0], Poly)
+                values.append(given[0].grow(given[1]) if grows else MEANINGS[word](*given))
             else:
                 values.append(groups[word][arguments[0]])
             if isinstance(values[-1], Poly):
@@ -50,23 +67,25 @@ class Program:
         return [values[i] for i in self.outputs]
 
 
-def _operate(word: str, a: Any, b: Any = None) -> Any:
-    if not isinstance(a, Poly) or not isinstance(b, Poly):
-        charge(a, b)
-    if word == "add":
-        return a + b
-    if word == "sub":
-        return a - b
-    if word == "mul":
-        return a * b
-    if word == "neg":
-        return -a
-    if word == "abs":
-        return abs(a)
-    if word == "exp":
-        return a.exp()
-    apart = abs(a - b)
-    return (a + b + apart if word == "max" else a + b - apart) * Fraction(1, 2)
+def _larger(a: Any, b: Any) -> Any:
+    return (a + b + abs(a - b)) * Fraction(1, 2)
+
+
+def _smaller(a: Any, b: Any) -> Any:
+    return (a + b - abs(a - b)) * Fraction(1, 2)
+
+
+#: What each word does, to numbers and polynomials; a kernel may have exp too, which a polynomial has not.
+MEANINGS: dict[str, Callable[..., Any]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "max": _larger,
+    "min": _smaller,
+    "neg": operator.neg,
+    "abs": abs,
+    "exp": operator.methodcaller("exp"),
+}
 
 
 def read_program(
