@@ -171,9 +171,15 @@ def test_a_cell_that_too_many_keys_share_does_not_peel() -> None:
     assert peel(cell, 2 * M + 1) is None
 
 
-@given(st.integers(0, 2**32 - 1), st.integers(1, 500), st.integers(1, 40), st.sampled_from([1.0, 0.25, 300.0]))
-def test_cells_are_cut_where_no_value_lies(seed, M, cells, step) -> None:
-    z = (np.random.default_rng(seed).integers(-20, 20, M) * step).astype(np.float32)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(1, 500),
+    st.integers(1, 40),
+    st.sampled_from([(1.0, 0), (0.25, 0), (300.0, 0), (4.0, 2**25), (1.0, -(2**23))]),
+)
+def test_cells_are_cut_where_no_value_lies(seed, M, cells, spread) -> None:
+    step, low = spread
+    z = (low + np.random.default_rng(seed).integers(-20, 20, M) * step).astype(np.float32)
     (column,) = columns_of(z[:, None])
     found, index = column.cut(cells, 0.2)
     assert 1 <= found.count <= cells

@@ -10,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import onelayer
-from onelayer import OptionError, certify
+from onelayer import HypothesisError, OptionError, certify
 from onelayer.gadgets.digits import digit_layers, digits_in_lanes
 from onelayer.gadgets.layout import WORD_BITS, Layout, layouts
 from onelayer.gadgets.packed import Packed
 from onelayer.gadgets.stacks import read_stack
 from onelayer.network import Layer
 from onelayer.network.blocks import apply_stack
+from onelayer.readouts import fit, packed_blocks
 from onelayer.readouts.packed import fill_lanes
 from onelayer.readouts.packed_sizes import Shape
 from onelayer.readouts.peeling import peel
@@ -175,3 +176,36 @@ def test_a_layout_of_one_lane_needs_no_lane() -> None:
     layout = Layout(16, 4, 1)
     assert layout.lanes == 1
     assert len(digit_layers(layout, 2, (np.zeros(0), np.zeros(0)), np.dtype("float32"))) == 29
+
+
+@pytest.mark.parametrize("looked_at", [1, 1 << 14])
+def test_equal_contexts_among_many_are_found(rng, monkeypatch, looked_at) -> None:
+    monkeypatch.setattr(fit, "MANY", 16)
+    monkeypatch.setattr(fit, "LOOKED_AT", looked_at)
+    X = rng.standard_normal((300, 4, 5)).astype(np.float32)
+    Y = rng.integers(0, 9, (300, 4))
+    twice, same = np.concatenate([X, X[:40, ::-1]]), np.concatenate([Y, Y[:40, ::-1]])
+    alone, model = (memorize(x, y, readout="packed") for x, y in ((X, Y), (twice, same)))
+    np.testing.assert_array_equal(alone.predict(X), Y)
+    np.testing.assert_array_equal(model.predict(twice), same)
+    assert (alone.ledger["distinct"], model.ledger["distinct"]) == (1200, 1200)
+    same[-1, 0] += 1
+    with pytest.raises(HypothesisError, match="sequence 39, token 3"):
+        memorize(twice, same, readout="packed")
+
+
+def test_cells_are_tried_on_a_lane_before_all_keys_are_gone_through(rng, monkeypatch) -> None:
+    monkeypatch.setattr(packed_blocks, "LOAD", 0.9)  # no peeling before a few steps
+    monkeypatch.setattr(packed_blocks, "RELOAD", 1.1)
+    keys, stored, passes = rng.integers(0, 4000, (3000, 7)), rng.integers(0, 10, 3000), []
+
+    def blocks():
+        passes.append(1)
+        yield from ((keys[part], stored[part]) for part in (slice(0, 1500), slice(1500, 3000)))
+
+    counted = packed_blocks.KeyBlocks(blocks, [np.bincount(column) for column in keys.T], 0, 0)
+    readout = packed_blocks.construct(counted, 10, np.dtype("float32"), 0.1, 0)
+    assert readout is not None
+    assert len(passes) == 3  # the first draw, the first lane, and the draw that it takes
+    (gadget,) = readout.gadgets
+    np.testing.assert_array_equal(gadget.search(keys.astype(np.float32))[:, 0], stored)
