@@ -211,8 +211,11 @@ class Model(Abilities, EqualByContent):
         return explain_files(bundle.files(self))
 
     def plot(self) -> Any:
-        """A matplotlib figure: the gaps between answers and the readout, or a function, its model and the error."""
-        return pictures.figure_of(self)
+        """A matplotlib figure: the gaps between answers and the readout, or a function, its model and the error.
+        A notebook shows it."""
+        figure = pictures.figure_of(self)
+        figure._repr_png_ = partial(pictures.as_png, figure)  # as a figure of pyplot would be shown
+        return figure
 
     def explore(self, X: Any = None, lengths: Any = None, *, title: str = "onelayer") -> Page:
         """A page to click through, with the sequences that are stored, or with others; `save` writes it to a file.

@@ -168,6 +168,8 @@ def test_every_command_has_json_and_prints_one_object(tmp_path, model) -> None:
         ("verify",): (model,),
         ("explain",): (model,),
         ("report",): (model, "--out", tmp_path / "page.html"),
+        ("export",): (model, "--to", "onnx", "--out", tmp_path / "model.onnx"),
+        ("explore",): (model, "--out", tmp_path / "explore.html"),
         ("cast",): (model, data, "--dtype", "bfloat16"),
         ("edit",): (model, data, "--out", tmp_path / "edited"),
         ("memorize-text",): (text, "--out", tmp_path / "text", "--context", 8),

@@ -19,6 +19,7 @@ from onelayer.errors import DataError, FileError, MissingExtraError, OptionError
 from onelayer.export.bundle import DESCRIPTION
 from onelayer.measure.exports import onnx_mismatch, replay, torch_mismatch
 from onelayer.measure.report import write_report
+from onelayer.model import load
 from onelayer.problems.tables import READERS, format_of, read_table
 from onelayer.sharded.model import is_sharded
 from onelayer_checker import Report, check
@@ -146,7 +147,7 @@ def report(
         raise FileError("file", "a folder that exists", f"there is no {out_file.parent}", "Create it.")
     with progress() as step:
         step("checking")
-        verdict = write_report(model, out_file)
+        verdict = write_report(model, out_file, load=load)
     if as_json:
         print_json(verdict.to_json() | {"written": str(out_file)})
     else:

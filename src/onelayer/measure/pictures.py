@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +36,13 @@ def figure_of(model: Model) -> Any:
     if isinstance(model.interface, Examples):
         return learner_pictures.figure_of(model)
     return of_answers(model)
+
+
+def as_png(figure: Any) -> bytes:
+    """What a notebook shows, and a report."""
+    written = BytesIO()
+    figure.savefig(written, format="png", dpi=110)
+    return written.getvalue()
 
 
 def of_answers(model: Model) -> Any:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable
 from html import escape as escape_tags
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from onelayer.certificates.words import list_assumptions, not_claimed, sentence, target_of
-from onelayer.errors import visible
+from onelayer.errors import MissingExtraError, visible
 from onelayer.export.bundle import read
 from onelayer.ledger import show
+from onelayer.measure.examples import examples_of
+from onelayer.measure.pictures import as_png, figure_of
 from onelayer_checker import Claim, Report, check
+
+if TYPE_CHECKING:
+    from onelayer.model import Model
 
 COLOURS = {"VERIFIED": "#1b7f3b", "NOT VERIFIED": "#b3261e", "UNKNOWN": "#9a6700", "MALFORMED": "#b3261e"}
 SHOWN = ("mapping", "readout", "rank", "dtype", "distinct", "beta", "gap", "guard", "radius_upper", "parameters")
@@ -23,6 +30,7 @@ h1 { font-size: 1.4rem } h2 { font-size: 1.05rem; margin-top: 2rem }
 table { border-collapse: collapse; width: 100% } td, th { text-align: left; padding: .35rem .6rem .35rem 0;
 border-bottom: 1px solid #d8dee4; vertical-align: top }
 .number { font-variant-numeric: tabular-nums }
+img { max-width: 100%; background: #fff } td { overflow-wrap: anywhere }
 code { font-size: .9em } footer { color: #656d76; font-size: .85rem; margin-top: 2rem }
 """
 
@@ -32,10 +40,16 @@ def escape(text: str) -> str:
     return escape_tags(visible(text))
 
 
-def write_report(folder: str | Path, path: str | Path, show_line: Callable[[str], None] = lambda _: None) -> Report:
-    """Have the checker decide a bundle and write the page."""
+def write_report(
+    folder: str | Path,
+    path: str | Path,
+    show_line: Callable[[str], None] = lambda _: None,
+    load: Callable[[Path], Model] | None = None,
+) -> Report:
+    """Have the checker decide a bundle and write the page; with ``load``, with a picture and some answers."""
     verdict = check(folder, show=lambda judged: show_line(str(judged)))
-    page = render(Path(folder), verdict)
+    model = None if load is None or not verdict.claims else load(Path(folder))
+    page = render(Path(folder), verdict, model)
     target = Path(path)
     part = target.with_name(f".{target.name}.part")
     part.write_text(page, encoding="utf-8")
@@ -43,7 +57,7 @@ def write_report(folder: str | Path, path: str | Path, show_line: Callable[[str]
     return verdict
 
 
-def render(folder: Path, verdict: Report) -> str:
+def render(folder: Path, verdict: Report, model: Model | None = None) -> str:
     colour = COLOURS.get(verdict.result, "#656d76")
     body = [
         f"<h1>{escape(folder.name)}: one attention layer, checked</h1>",
@@ -53,7 +67,7 @@ def render(folder: Path, verdict: Report) -> str:
         body += _list("What this is about", list(verdict.notes))
     claims: list[Claim] = [judged.claim for judged in verdict.claims]
     if claims:
-        body += _claims(verdict) + _model(folder)
+        body += _claims(verdict) + ([] if model is None else _examples(model) + _picture(model)) + _model(folder)
     else:
         body.append(f"<p>{escape(verdict.why)}</p>")
     body += _list("What this assumes", list_assumptions(claims))
@@ -80,6 +94,23 @@ def _claims(verdict: Report) -> list[str]:
             f"<td class=number>{escape(judged.verdict.why)}"
         )
     return [*rows, "</table>"]
+
+
+def _examples(model: Model) -> list[str]:
+    """Some answers as they come out now."""
+    found = examples_of(model)
+    if not found:
+        return []
+    rows = [f"<tr><td>{escape(given)}<td>{escape(answer)}" for given, answer in found]
+    return ["<h2>Some answers (measured)</h2><table><tr><th>in<th>out", *rows, "</table>"]
+
+
+def _picture(model: Model) -> list[str]:
+    try:
+        picture = base64.b64encode(as_png(figure_of(model))).decode()
+    except MissingExtraError as error:
+        return [f"<h2>The picture</h2><p>{escape(str(error))}</p>"]
+    return [f"<h2>The picture</h2><img alt='A picture of the model' src='data:image/png;base64,{picture}'>"]
 
 
 def _model(folder: Path) -> list[str]:
