@@ -65,6 +65,7 @@ PARTS = {
     "functions.rewriting": "expands a formula to one aggregation",
     "functions.grid": "cells of a box, for quantise and positional",
     "learners.bounds": "the formulas that ridge and nesterov claim of their steps",
+    "learners.averaged": "the softmax head of kernel and kernel_head",
     "learners.carried": "tokens that carry weights, for ridge, lasso and logistic",
     "learners.shrunken": "the compact block of ridge and nesterov",
     "learners.built": "what every learner is made of, and the checks they share",

@@ -16,10 +16,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.learners.built import Built, Setting, layer, unit
+from onelayer.learners.averaged import average, width_of
+from onelayer.learners.built import Built, Setting, unit
 from onelayer.ledger import Constant
-from onelayer.problems.algorithms import Algorithm
-from onelayer.problems.scripts import Script, write
+from onelayer.problems.scripts import Script
 from onelayer.statements import CATALOGUE
 
 Array = NDArray[np.float64]
@@ -31,38 +31,12 @@ def build(setting: Setting, logit: Script, rank: int, knots: int, says: str) -> 
     q = setting.outputs
     places = np.linspace(setting.low, setting.high, knots).astype(setting.dtype).astype(np.float64)
     p, k = singular_functions(logit, places, rank)
-    y, o = list(range(1, 1 + q)), list(range(1 + q, 1 + 2 * q))
+    blank = tuple(f"{c}{i}" for c in "pk" for i in range(rank))
+    width, y = width_of(setting, 1, len(blank)), list(range(1, 1 + q))
     asks, holds = (list(range(1 + 2 * q + at * rank, 1 + 2 * q + (at + 1) * rank)) for at in (0, 1))
-    width = 2 + 2 * q + 2 * rank
-    net = layer(
-        setting,
-        [(unit(width, *asks), unit(width, *holds), unit(width, *y), unit(width, *o).T)],
-        "softmax",
-        feedforward=_pieces(places, y, asks + holds, np.hstack([p, k]), width),
-        readout=[(unit(width, *o), np.zeros(q))],
-        channels=(
-            "x",
-            *(f"{c}{i}" for c in "yo" for i in range(q)),
-            *(f"{c}{i}" for c in "pk" for i in range(rank)),
-            "flag",
-        ),
-        context=width - 1,
-    )
-    empty = [0.0] * (2 * rank)
-    algorithm = Algorithm(
-        1,
-        q,
-        q,
-        1,
-        (0.0,) * q,
-        "softmax",
-        term=write(lambda y: y, y=q),
-        step=write(lambda m: m, m=q),
-        answer=write(lambda s: s, s=q),
-        example=write(lambda s, x, y: [*x, *y, *s, *empty, 1.0], s=q, x=1, y=q),
-        query=write(lambda s, x: [*x, *([0.0] * q), *s, *empty, 0.0], s=q, x=1),
-        logit=logit,
-    )
+    pieces = _pieces(places, y, asks + holds, np.hstack([p, k]), width)
+    heads = unit(width, *asks), unit(width, *holds)
+    net, algorithm = average(setting, ("x",), lambda x: x, heads, logit, blank, pieces)
     constants = (
         Constant("rank", rank, "of the logits, as a function of query and key"),
         Constant("knots", knots, "between which queries and keys are linear in x"),
