@@ -21,6 +21,7 @@ from benchmarks import (
     checker,
     cliffs,
     density,
+    explore,
     facts,
     false_hits,
     float32,
@@ -70,6 +71,7 @@ ALL = {
     "trained": trained.run,
     "trained_formulas": trained_formulas.run,
     "learners": learners.run,
+    "explore": explore.run,
     "lines": lines.run,
     "shards": shards.run,
 }
