@@ -21,7 +21,7 @@ from sklearn.linear_model import Lasso, LogisticRegression, Ridge
 from sklearn.model_selection import cross_val_score, train_test_split
 
 import onelayer
-from benchmarks import learner_numbers, learner_papers
+from benchmarks import learner_numbers, learner_orders, learner_papers
 from onelayer.learners.registry import LEARNERS
 from onelayer.network.blocks import evaluate
 from onelayer.network.forward import run_stack
@@ -151,7 +151,7 @@ def run() -> dict[str, list[dict[str, Any]]]:
         compare_single(name, kind) for name in ("diabetes", "breast_cancer", "wine") for kind in ("gd", "ridge")
     ]
     tables |= {"single": single, "proofs": proofs(), "off by an ulp": nudged()}
-    return tables | learner_numbers.run() | learner_papers.run()
+    return tables | learner_numbers.run() | learner_papers.run() | learner_orders.run()
 
 
 def proofs() -> list[dict[str, Any]]:

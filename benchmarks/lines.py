@@ -1,6 +1,6 @@
 """What became of the checker's mutants: each line of a module deleted or altered, one at a time.
 
-All modules of the core and the search, and those of the ring of functions in `FUNCTIONS`.
+All modules of the core and the search, and those of other rings in `FUNCTIONS` and `LOOPED`.
 
 A module that is as it was when its row was recorded is not attacked again: a row holds the digest of the module.
 """
@@ -23,6 +23,8 @@ TITLE = "Lines of the checker deleted or altered"
 NOTICED = ("failed", "out of time")
 #: Modules of the ring of functions of which every mutant is noticed or argued away; others only have tests aimed.
 FUNCTIONS = ["functions/algebra", "functions/formulas"]
+
+LOOPED = [f"looped/{name}" for name in ("floats", "network", "panels", "polynomials", "programs", "residuals")]
 
 
 def attack_module(module: str) -> dict[str, Any]:
@@ -53,7 +55,7 @@ def row(module: str, found: dict[str, Any]) -> dict[str, Any]:
 def run() -> dict[str, list[dict[str, Any]]]:
     known = {each["module"]: each for each in _read_recorded()}
     rows = []
-    for module in [*aims.modules("core", None), *aims.modules("search", None), *FUNCTIONS]:
+    for module in [*aims.modules("core", None), *aims.modules("search", None), *FUNCTIONS, *LOOPED]:
         before = known.get(module, {})
         same = before.get("digest") == digest(module) and before["left"] == 0
         rows.append(before if same else row(module, attack_module(module)))
