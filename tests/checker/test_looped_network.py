@@ -84,6 +84,7 @@ def test_answers_follow_all_further_layers_and_the_readout() -> None:
     assert network([LAYER, JUDGES]).after == ()
     assert len(network([LAYER, ITSELF]).after) == 1
     assert network().dtype == np.float64
+    assert network().outputs == 2
     singles = {k: a.astype(np.float32) for k, a in (tensors() | dense("readout", 3, 2)).items()}
     assert build(singles, {"template": "looped/1", "layers": [LAYER]}).dtype == np.float32
     assert total(()) == 0
