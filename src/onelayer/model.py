@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -217,12 +217,15 @@ class Model(Abilities, EqualByContent):
         figure._repr_png_ = partial(pictures.as_png, figure)  # as a figure of pyplot would be shown
         return figure
 
-    def explore(self, X: Any = None, lengths: Any = None, *, title: str = "onelayer") -> Page:
+    def explore(
+        self, X: Any = None, lengths: Any = None, *, title: str = "onelayer", race: Mapping[str, Any] | None = None
+    ) -> Page:
         """A page to click through, with the sequences that are stored, or with others; `save` writes it to a file.
 
         It computes in the browser what `predict(path="reference")` gives, bit for bit. A notebook shows it.
+        ``race`` is what `onelayer race --json` printed about the same sequences: the trained twin is shown too.
         """
-        return make_page(self, None if X is None else self.read(X, lengths), title)
+        return make_page(self, None if X is None else self.read(X, lengths), title, race)
 
     def widget(self, X: Any = None, lengths: Any = None, *, title: str = "onelayer") -> Any:
         """The page of `explore` as a widget of a notebook (the extra `notebook`)."""

@@ -43,10 +43,10 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Open]:
     said: list[str] = []
     pages = []
 
-    def open_one(model: Model | str, width: int = 1400, **options: Any) -> Any:
+    def open_one(model: Model | str, width: int = 1400, race: Any = None, **options: Any) -> Any:
         address = model
         if isinstance(model, Model):
-            path = model.explore(title="a model").save(tmp_path / f"page{len(pages)}.html")
+            path = model.explore(title="a model", race=race).save(tmp_path / f"page{len(pages)}.html")
             address = path.as_uri()
         page = browser.new_page(viewport={"width": width, "height": 900}, **options)
         pages.append(page)

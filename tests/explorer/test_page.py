@@ -129,6 +129,28 @@ def test_contexts_merge_as_the_temperature_changes(open_page: Open, words: Model
     assert "none has merged" in page.inner_text(said)
 
 
+def test_the_trained_twin_of_a_race_is_shown_with_what_it_merged(open_page: Open, words: Model) -> None:
+    """The same word in two sequences, as `onelayer race --json` says it of a twin that merged them."""
+    data = words.certificate.data["tokens"]  # type: ignore[union-attr]
+    race = {
+        "trained": {"right": 90, "answers": 96, "parameters": 648, "steps": 1000},
+        "merged": [{"a": [0, 0], "b": [1, 0], "distance": 0.0}],
+        "contexts": np.random.default_rng(0).standard_normal(data.shape).tolist(),
+    }
+    page = open_page(words, race=race)
+    twin = page.locator("[data-step=twin]")
+    assert "gets 90 of 96 answers right (measured)" in twin.inner_text()
+    assert twin.locator(".stored.merged").count() == 2
+    assert twin.locator(".stored").count() == data.size
+    names = [str(words.interface.vocabulary[i]) for i in data[1]]  # type: ignore[index]
+    twin.get_by_role("button", name=f"{names[0]} ({names[1]} {names[2]})").click()
+    assert [field.input_value() for field in page.locator(".word").all()] == names
+    with pytest.raises(onelayer.DataError, match="a race on the sequences of the page"):
+        words.explore(race={**race, "contexts": [[0.0]]})
+    with pytest.raises(onelayer.DataError, match="race DATA --json"):
+        words.explore(race={})
+
+
 def test_a_token_is_moved_inside_and_outside_its_radius(open_page: Open, reals: Model) -> None:
     page = open_page(reals)
     lens, said = page.get_by_label("Lens around the stored token"), page.locator("[data-step=drag] .said")

@@ -12,7 +12,9 @@ import pytest
 import torch
 
 from onelayer.cli.race import _as_json, _says
-from onelayer.lab.race import Outcome, Runner, as_task, diagnose, race
+from onelayer.explorer.samples import Samples
+from onelayer.explorer.twin import read_twin
+from onelayer.lab.race import Outcome, Runner, along_widest, as_task, diagnose, race
 from onelayer.problems.answers import read_answers
 from onelayer.problems.sequences import read_sequences
 from onelayer.problems.tables import example, read_table
@@ -30,7 +32,7 @@ def test_the_command_speaks_json() -> None:
 
 
 def test_a_twin_without_attention_is_told_what_it_merged() -> None:
-    from onelayer.lab.trained import Net, Shape
+    from onelayer.lab.trained import Net, Shape, contexts
 
     table = read_table(example("company"))
     sequences = read_sequences(table.X, table.lengths)
@@ -45,11 +47,20 @@ def test_a_twin_without_attention_is_told_what_it_merged() -> None:
         assert table.X[merge.a.i][merge.a.k] == table.X[merge.b.i][merge.b.k]
         assert table.Y[merge.a.i][merge.a.k] != table.Y[merge.b.i][merge.b.k]
     sides = Runner("compiled", 0.1, 96, 96, 900), Runner("trained", 1.0, 96 - len(wrong), 96, 900)
-    outcome = Outcome(*sides, 1e-3, 100, merged, wrong)
+    seen = contexts(net, sequences.tokens, sequences.lengths)
+    line = along_widest(seen, None)
+    assert line.shape == (32, 3)
+    assert np.isclose(
+        line.std(), np.linalg.norm(np.linalg.eigvalsh(np.cov(seen.reshape(96, -1).T, bias=True))[-1:]) ** 0.5
+    )
+    outcome = Outcome(*sides, 1e-3, 100, merged, wrong, line)
     said = _says(outcome, table)
     assert "equal bit for bit" in said
     assert f"{table.X[merged[0].a.i][merged[0].a.k]!s}" in said
     assert json.loads(json.dumps(_as_json(outcome)))["merged"][0]["bit_equal"] is True
+    twin = read_twin(json.loads(json.dumps(_as_json(outcome))), Samples(sequences.tokens, None, sequences.N))
+    assert np.array_equal(twin[1], line)
+    assert twin[0]["merged"][0][2] == 0
 
 
 @pytest.mark.parametrize("kind", ["reals", "per sequence", "lengths"])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -22,6 +23,9 @@ def explore(
     data: Annotated[
         Path | None, typer.Option(help="Sequences to step through; by default those that are stored.")
     ] = None,
+    race: Annotated[
+        Path | None, typer.Option(help="What `onelayer race DATA --json` printed: shows the trained twin, too.")
+    ] = None,
     out_file: Annotated[Path, typer.Option("--out", help="File for the page.")] = Path("page.html"),
     serve: Annotated[
         bool,
@@ -37,7 +41,7 @@ def explore(
         _check_file(out_file, overwrite)
     with progress() as step:
         step("packing")
-        page = _page(model, data)
+        page = _page(model, data, race)
         size = 0 if serve else page.save(out_file).stat().st_size
     if serve:
         _serve(page, port, as_json)
@@ -54,13 +58,23 @@ def _check_file(path: Path, overwrite: bool) -> None:
         raise FileError("file", "a new file for the page", f"{path} exists", "Pass --overwrite.")
 
 
-def _page(model: Path, data: Path | None) -> Page:
-    found, title = load(model), model.resolve().name
+def _page(model: Path, data: Path | None, race: Path | None) -> Page:
+    found = load(model)
+    options: dict[str, Any] = {"title": model.resolve().name, "race": None if race is None else _read_race(race)}
     if data is None:
-        return found.explore(title=title)
+        return found.explore(**options)
     with about(data):
         table = read_table(data)
-        return found.explore(table.X, table.lengths, title=title)
+        return found.explore(table.X, table.lengths, **options)
+
+
+def _read_race(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise FileError(
+            "file", "JSON that `onelayer race DATA --json` printed", f"{path}: {error}", "Run it again."
+        ) from None
 
 
 def _serve(page: Page, port: int, as_json: bool) -> None:

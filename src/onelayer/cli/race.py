@@ -103,4 +103,5 @@ def _as_json(outcome: Outcome) -> dict[str, Any]:
         for m in outcome.merged
     ]
     trained = {**side(outcome.trained), "rate": outcome.rate, "steps": outcome.steps}
-    return {"compiled": side(outcome.compiled), "trained": trained, "wrong": outcome.wrong, "merged": merged}
+    found = {"compiled": side(outcome.compiled), "trained": trained, "wrong": outcome.wrong, "merged": merged}
+    return {**found, "contexts": outcome.contexts.tolist()}

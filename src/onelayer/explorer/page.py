@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from html import escape
 from importlib import resources
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from onelayer.explorer.payload import pack
 from onelayer.explorer.samples import Samples, samples_of, some
+from onelayer.explorer.twin import read_twin
 
 if TYPE_CHECKING:
     from onelayer.model import Model
@@ -22,7 +24,18 @@ if TYPE_CHECKING:
 #: In the order in which they need each other.
 MODULES: tuple[str, ...]
 MODULES = ("arithmetic", "network", "payload", "scripts", "models", "draw", "line", "plane", "steps", "contexts")
-MODULES += ("temperature", "words", "reals", "sequences", "text", "functions", "learners", "certificate", "main")
+MODULES += (
+    "temperature",
+    "words",
+    "reals",
+    "twin",
+    "sequences",
+    "text",
+    "functions",
+    "learners",
+    "certificate",
+    "main",
+)
 IMPORT = re.compile(r"^import [^;]*;\n", re.MULTILINE)
 EXPORT = re.compile(r"^export (?=(async )?(const|let|function|class) )", re.MULTILINE)
 #: A page loads nothing from anywhere else, whatever a model's names say.
@@ -85,7 +98,10 @@ class Page:
         return f"<Page of {len(self.packed):,} bytes: save it to a file, or show it in a notebook>"
 
 
-def make_page(model: Model, given: Sequences | None = None, title: str = "onelayer") -> Page:
-    """The page of a model, with the sequences that it stores, or with others."""
+def make_page(
+    model: Model, given: Sequences | None = None, title: str = "onelayer", race: Mapping[str, Any] | None = None
+) -> Page:
+    """The page of a model, with the sequences that it stores, or with others; and with the twin of a race."""
     samples = samples_of(model, given)
-    return Page(pack(model, some(samples), title), samples)
+    twin = None if race is None else read_twin(race, samples)
+    return Page(pack(model, some(samples), title, twin), samples)

@@ -44,8 +44,8 @@ class Arrays:
         return entry
 
 
-def pack(model: Model, samples: Samples, title: str) -> bytes:
-    """The model, its names and its samples."""
+def pack(model: Model, samples: Samples, title: str, twin: tuple[dict[str, Any], Array] | None = None) -> bytes:
+    """The model, its names and its samples, and what a race said of its twin."""
     arrays, network = Arrays(), model.transformer
     described = {
         "version": VERSION,
@@ -62,6 +62,7 @@ def pack(model: Model, samples: Samples, title: str) -> bytes:
         "constants": [[line.name, visible(show(line.value)), visible(line.meaning)] for line in model.ledger.lines],
         "certificate": _certificate(model),
         "samples": samples.to_json(arrays.add),
+        "twin": None if twin is None else twin[0] | {"contexts": arrays.add(twin[1])},
         "lines": _lines_of_cells(model, arrays),
         **describe_interface(model),
     }

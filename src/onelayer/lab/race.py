@@ -55,6 +55,7 @@ class Outcome:
     steps: int
     merged: tuple[Merge, ...]
     wrong: tuple[tuple[int, int | None], ...]  # places at which the twin is wrong
+    contexts: Array  # [N, n] where the twin's attention puts each token, along the widest direction
 
 
 Show = Callable[[Runner, Runner], None]
@@ -78,7 +79,7 @@ def race(
     The twin is as wide as gives it the parameters of the compiled model, at least 32, or ``width``; without
     ``scaled`` its logits lack the ordinary 1/sqrt(s), as the model of the papers does.
     """
-    from onelayer.lab.trained import Budget, Net, Shape, count_parameters, fill, framework, train
+    from onelayer.lab.trained import Budget, Net, Shape, contexts, count_parameters, fill, framework, train
 
     framework()  # importing it is nobody's time
     compiled, model = _compile(X, Y, lengths, positions, scope, seed)
@@ -110,7 +111,8 @@ def race(
         best = train(Net(shape, task, seed), task, endless, best.rate, seed, watch)
     twin = Runner("trained", time.perf_counter() - start, best.right, best.answers, size)
     wrong, merged = diagnose(best.net, task, sequences, positions)
-    return Outcome(compiled, twin, best.rate, best.steps, merged, wrong)
+    line = along_widest(contexts(best.net, sequences.tokens, sequences.lengths), sequences.valid())
+    return Outcome(compiled, twin, best.rate, best.steps, merged, wrong, line)
 
 
 def _compile(X: Any, Y: Any, lengths: Any, positions: bool, scope: Any, seed: int) -> tuple[Runner, Model]:
@@ -119,6 +121,17 @@ def _compile(X: Any, Y: Any, lengths: Any, positions: bool, scope: Any, seed: in
     spent = time.perf_counter() - start
     measured = recall_answers(model, X, Y, lengths)
     return Runner("compiled", spent, measured.right, measured.total, model.n_parameters), model
+
+
+def along_widest(seen: Array, valid: Array | None) -> Array:
+    """[N, n] Contexts [N, n, w] along the direction in which they differ most; 0 at padding."""
+    rows = seen.reshape(-1, seen.shape[-1]).astype(np.float64)
+    inside = np.ones(len(rows), bool) if valid is None else valid.ravel()
+    middle = rows[inside] - rows[inside].mean(axis=0)
+    direction = np.linalg.eigh(middle.T @ middle)[1][:, -1]
+    found = np.zeros(len(rows))
+    found[inside] = middle @ direction
+    return found.reshape(seen.shape[:2])
 
 
 def as_task(sequences: Sequences, answers: Answers) -> Any:

@@ -7,6 +7,7 @@ import { pairLines, Plane } from "./plane.js";
 import { Reals } from "./reals.js";
 import { attention, codes, gadgets } from "./steps.js";
 import { distances, Temperature } from "./temperature.js";
+import { Twin } from "./twin.js";
 import { Words } from "./words.js";
 
 export class SequenceView {
@@ -26,6 +27,11 @@ export class SequenceView {
     if (drag || !this.temperature) this.gadgets.node.classList.add("wide");
     this.nodes = [this.input.node, this.codes.node, this.attention.node, this.context.node, drag, drag ? this.temperature?.card.node : null, this.gadgets.node, drag ? null : this.temperature?.card.node].filter(Boolean);
     this.input.body.append(this.tokenKind.node.tagName === "DATALIST" ? this.tokenKind.node : "");
+    if (model.twin) {
+      const state = () => ({ number: this.home ? this.number : null, selected: this.selected });
+      this.twin = new Twin(model, this.tokenKind, state, (number, place) => this.load(number, place));
+      this.nodes.splice(this.nodes.indexOf(this.context.node) + 1, 0, this.twin.card.node);
+    }
     this.row = html("div", { class: "tokens" });
     this.bar = html("div", { class: "bar-of-buttons" });
     this.input.body.append(this.row, this.bar);
@@ -56,13 +62,14 @@ export class SequenceView {
     return this.temperature?.sharpness ?? 1;
   }
 
-  load(number) {
+  load(number, place = this.selected) {
     const { model } = this;
+    this.selected = place;
     const count = model.served ? model.samples.total : model.sampleCount;
     if (count) {
       this.number = (number + count) % count;
       if (!model.holds(this.number)) {
-        model.fetchSamples(this.number).then(() => this.load(this.number));
+        model.fetchSamples(this.number).then(() => this.load(this.number, place));
         return;
       }
       this.tokens = model.sample(this.number);
@@ -103,6 +110,7 @@ export class SequenceView {
     this.codes.body.replaceChildren(codes(model, tokens, this.labels, this.selected, this.seen.embedded, (i) => this.select(i)));
     this.drawAttention();
     for (const view of this.views) view.update();
+    this.twin?.update();
     this.gadgets.body.replaceChildren(gadgets(model, this.seen, place), html("p", { class: "big answer" }, this.answerOf(place)));
     if (!model.vocabulary) tokenKind.follow({ tokens, selected: this.selected, home: this.home, move: (token) => this.move(token) });
   }
