@@ -11,7 +11,7 @@ help:
 	@echo "make fast   run the tests that take seconds"
 	@echo "make lint   formatter, linter, types, import contracts"
 	@echo "make bench  measure against floors and peers"
-	@echo "make mutants delete and alter every line of the checker's core and search, and of its algebra of formulas; a test must notice (an hour)"
+	@echo "make mutants delete and alter every line of the checker's core and search, and of what judges formulas; a test must notice (an hour)"
 	@echo "make proofs check the theorems that the checker rests on; needs Debian's coq and libcoq-flocq, which nothing else does"
 	@echo "make lab    run every experiment at its quick setting and write lab-report.html"
 	@echo "make checker   the checker as one file, dist/onelayer_checker.pyz, and its SHA-256"
@@ -63,7 +63,7 @@ bench: env
 
 mutants: env
 	$(BIN)/python -m attacks.lines --ring core --ring search
-	$(BIN)/python -m attacks.lines --module functions/algebra --module functions/formulas
+	$(BIN)/python -m attacks.lines $(addprefix --module functions/,algebra blocks deviation formulas jets pooled)
 
 # Neither the demo nor the tests need Rocq. A test compares the names of the theorems with those in the checker.
 proofs:

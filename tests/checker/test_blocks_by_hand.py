@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 
-from onelayer_checker.core.balls import FLOAT32, FLOAT64, NORMAL, REAL
+from onelayer_checker.core.balls import FLOAT32, FLOAT64, NORMAL, REAL, TINY, UP, U, gamma
 from onelayer_checker.functions import blocks
 from onelayer_checker.functions.blocks import (
     Group,
@@ -22,6 +23,8 @@ from onelayer_checker.functions.blocks import (
     rounding_of_sum,
 )
 from onelayer_checker.functions.formulas import Meaning, Undefined, read_formula
+from onelayer_checker.functions.intervals import out
+from onelayer_checker.functions.jets import Jet
 
 #: x in [0, 2], z in [-1, 1], and functions of them.
 LINES: list[list[Any]] = [
@@ -40,6 +43,13 @@ LINES: list[list[Any]] = [
     ["add", 5, 10],
     ["add", 0, 1],
     ["sin", 13],
+    ["neg", 2],
+    ["add", 10, 2],
+    ["sub", 16, 15],
+    ["add", 10, 10],
+    ["sub", 2, 2],
+    ["max", 9, 2],
+    ["max", 9, 19],
 ]
 
 
@@ -263,3 +273,193 @@ def test_gaps_by_hand() -> None:
         assert wanted[1] - 1e-9 <= high[0] <= wanted[1] + slack
     low, high = gap(M, group, np.array([0.0, 0.0]), [])
     assert (abs(low[0]) < 1e-12, abs(high[0]) < 1e-12) == (True, True)
+
+
+def close(wanted: Any) -> Any:
+    return pytest.approx(wanted, rel=1e-13, abs=0)
+
+
+def test_a_sign_is_that_of_the_first_weight_whatever_it_is() -> None:
+    found = [(u.tolist(), s.tolist()) for u, s in group_columns(np.array([[1.0, -1.0], [-2.0, 2.0]]))]
+    assert found == [([0, 1], [1, -1])]
+
+
+@pytest.mark.parametrize("A", [FLOAT32, FLOAT64], ids=lambda A: A.name)
+def test_every_factor_of_the_rounding_of_a_sum(A: Any) -> None:
+    """A number in [-3, -1], a unit with a weight beside one without, and a group that is not read at all."""
+    lost = units(Number(0, 0.0, 0.0), [1.0], [0.0], 3, np.inf)
+    read = [
+        plain([Number(1, -2.0, 0.0)])[0],
+        units(Number(0, 0.0, 0.25, 0.5), [1.0, -1.0], [-1.0, 9.0], 1, 0.125),
+        lost,
+    ]
+    w = np.array([-8.0, 4.0, 0.0, 0.0])
+    more = 1 + 2.0**-30
+    ends = [blocks.domain(M, group.read) for group in read[:2]]
+    size = 8 * -ends[0][0] * more + 4 * ((ends[1][1] - 1) + (0.125 + 0.75)) * more
+    for b in (0.0, -7.0, 7.0):
+        found = rounding_of_sum(M, read, w, np.array([b]), A)[0]
+        flushed = 8 * 4 * (A.tiny + NORMAL) * (2 + size + 8 + abs(b)) + TINY
+        assert found == close(float(gamma(4, A.u)) * (size + abs(b)) * UP + flushed)
+    for b in (2.0, -2.0):
+        small = replace(A, u=0.0, tiny=2.0**-20)
+        found = rounding_of_sum(M, read, w, np.array([b, 0.5]), small)
+        assert found == close([8 * 4 * (2.0**-20 + NORMAL) * (2 + size + 8 + 2) + TINY] * 2)
+    none = rounding_of_sum(M, read, np.zeros(4), np.zeros(1), replace(A, u=0.0, tiny=2.0**-20))
+    assert none == close([8 * 2 * (2.0**-20 + NORMAL) * 2 + TINY])
+    below = units(Number(1, -2.0, 0.0), [1.0], [2.0])  # relu(s + 2) of a number in [-3, -1]
+    found = rounding_of_sum(M, [below], np.ones(1), np.zeros(1), A)[0]
+    assert found == pytest.approx(float(gamma(3, A.u)), rel=1e-6)
+
+
+def test_a_sum_or_a_bias_that_may_overflow() -> None:
+    for w, b, finite in (
+        (2.0**122, 0.0, True),
+        (2.0**124, 0.0, False),
+        (1.0, -(2.0**124), False),
+        (1.0, 0.0, True),
+    ):
+        found = rounding_of_sum(M, TWO[:1], np.array([w]), np.array([b]), FLOAT32)[0]
+        assert np.isfinite(found) == finite
+
+
+def test_every_factor_of_what_is_followed() -> None:
+    group = units(Number(0, 0.0, 100.0, 0.002), [1.0, 1.0, 1.0], [0.0, -1.0, -1.5], own=1e-3)
+    w = np.array([1.0, -2.0, 0.0])  # slopes 1 and -1
+    found = follow_line(M, [group], w, 0.5, 2)
+    steep = blocks._steepest(M, group, w)
+    assert steep == close(1 * UP)
+    low, high = (float(end[0]) for end in gap(M, blocks._units_read(group, w), w[:2], []))
+    low, high = (float(end[0]) for end in out(np.array([low - 2.5]), np.array([high - 2.5])))
+    assert found.offset == close(low / 2 + high / 2)
+    assert found.error == close((steep * 100.0 * UP + (high - low) / 2) * UP + TINY)
+    assert found.moved == close((steep * 0.002 + 3 * 1e-3) * (1 + 2.0**-30))
+    exact = follow_line(M, TWO, np.zeros(2), 3.0, 2)
+    assert exact.error == TINY
+    moved = last(M, [group], w[:, None], np.array([0.5]), (2,), FLOAT32)[0].moved
+    assert moved == close((found.moved + rounding_of_sum(M, [group], w, np.array([0.5]), FLOAT32)[0]) * UP)
+
+
+def test_what_has_no_bound_is_undefined_and_what_rounding_makes_of_it_is_infinite() -> None:
+    with pytest.raises(Undefined, match="line 0 is not bounded"):
+        follow_line(M, plain([Number(0, 0.0, np.inf)]), np.ones(1), 0.0, 0)
+    for own, moved in ((0.0, np.inf), (np.inf, 0.0)):
+        group = units(Number(0, 0.0, 0.0, moved), [1.0, 1.0], [0.0, 0.0], own=own)
+        least = 2.0**-1074
+        with np.errstate(all="ignore"):
+            assert follow_line(M, [group], np.array([least, -least]), 0.0, 19).moved == np.inf
+            assert follow_line(M, [group], np.array([1.0, 1.0]), 0.0, 0).moved == np.inf
+
+
+def test_constants_and_lines_that_are_met_twice_add_up() -> None:
+    def parts(line: int) -> tuple[Fraction, dict[int, Any]]:
+        found: dict[int, Any] = {0: [], 1: []}
+        return blocks._divide(M, TWO, line, found), {k: sorted(part) for k, part in found.items()}
+
+    assert parts(17) == (6, {0: [(1, 3)], 1: [(1, 9)]})  # x^2 + sin z + 3 - -3
+    assert parts(18) == (0, {0: [(2, 3)], 1: [(2, 9)]})
+    assert parts(19) == (0, {0: [], 1: []})
+
+
+def test_a_function_of_a_number_and_of_constants() -> None:
+    assert blocks._source(M, TWO, 19, {}) == 0
+    assert blocks._source(M, TWO, 20, {}) == blocks._source(M, TWO, 21, {}) == 1
+    s = np.array([-0.5, 0.5])
+    for line, wanted in ((20, [3.0, 3.0]), (21, [0.0, np.sin(0.5)])):
+        H = blocks._target_jet(M, TWO[1], [(Fraction(1), line)], s, s, False)
+        assert H.value[0] == pytest.approx(wanted, abs=1e-12)
+
+
+def test_what_blocks_cost_is_said_before_it_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(blocks, "spend", lambda *given: said.append(given))
+    group = units(Number(0, 0.0, 0.0), [1.0, 1.0, 1.0], [0.0, -1.0, -0.5])
+    blocks._network_values(group, np.ones(3), np.zeros(5))
+    blocks._steepest(M, group, np.ones(3))  # two ends, and three corners between
+    assert said == [("corners of a block", 3000.0, 960.0), ("slopes of a block", 60.0, 240.0)]
+
+
+def test_corners_beyond_the_range_are_no_ends_of_pieces() -> None:
+    group = units(Number(0, 0.0, 0.0), [1.0, 1.0, 1.0], [0.0, -5.0, -6.0])
+    low, high = gap(M, group, np.array([2.0, 1.0, 1.0]), [(Fraction(1), 3)])
+    assert (low[0], high[0]) == (pytest.approx(0, abs=0.011), pytest.approx(1, abs=0.011))
+    assert blocks._steepest(M, group, np.array([2.0, 1.0, 1.0])) == pytest.approx(2)
+    assert blocks.domain(M, Number(0, 0.0, 0.0))[0] < 0 < 2 < blocks.domain(M, Number(0, 0.0, 0.0))[1]
+
+
+def test_units_with_a_corner_at_the_same_place_are_never_on_together() -> None:
+    """3 relu(x - 1) + relu(1 - x): slopes -1 and 3, never 2; and the other way round."""
+    group = units(Number(0, 0.0, 0.0), [1.0, -1.0], [-1.0, 1.0])
+    for w in ([3.0, 1.0], [1.0, 3.0]):
+        assert blocks._steepest(M, group, np.array(w)) == close(3 * UP)
+
+
+def test_slopes_have_a_slack_of_their_own_and_errors_count() -> None:
+    group = units(Number(0, 0.0, 0.0), [1.0, 1.0, 1.0], [9.0, 9.0, 9.0])
+    found = blocks._steepest(M, group, np.array([2.0**60, -(2.0**60), 0.0]))
+    assert found == close(2.0**61 * 5 * 4 * U * UP)
+    assert blocks._steepest(M, TWO[0], np.array([-3.0])) == close(3 * UP)
+    far = units(Number(0, 0.0, 0.3), [1.0, 1.0], [9.0, -2.2])
+    assert blocks._steepest(M, far, np.array([1.0, 4.0])) == pytest.approx(5)
+
+
+Pair = tuple[float, float]
+
+
+def stub(
+    monkeypatch: pytest.MonkeyPatch, slope: float, start: float, bend: Pair, cut: Pair, rounds: int = 1
+) -> list[Any]:
+    """G = start + slope s, known to -1/8 and +1/4; H = s, known to -1/16 and +1/2."""
+    seen: list[Any] = []
+
+    def network(_group: Any, _w: Any, s: Any) -> Any:
+        seen.append(s)
+        return start + slope * s - 0.125, start + slope * s + 0.25
+
+    def target(_m: Any, _g: Any, _p: Any, low: Any, high: Any, is_cut: bool) -> Jet:
+        one = np.ones_like(low)
+        if low is high:
+            return Jet((low - 0.0625, low + 0.5) if not is_cut else (low * np.nan, low * np.nan))
+        return (
+            Jet((cut[0] * one, cut[1] * one)) if is_cut else Jet((low, high), bend=(bend[0] * one, bend[1] * one))
+        )
+
+    monkeypatch.setattr(blocks, "_network_values", network)
+    monkeypatch.setattr(blocks, "_target_jet", target)
+    monkeypatch.setattr(blocks, "ROUNDS", rounds)
+    return seen
+
+
+@pytest.mark.parametrize(("slope", "start"), [(3.0, 0.0), (-3.0, 0.0), (3.0, 40.0), (-3.0, -40.0)])
+def test_every_part_of_a_gap(monkeypatch: pytest.MonkeyPatch, slope: float, start: float) -> None:
+    a, b = blocks.domain(M, Number(0, 5.0, 0.0))
+    (far,) = plain([Number(0, 5.0, 0.0)])
+    ends = [start + slope * s for s in (a, b)]
+    first, second = (
+        out(np.array([g - 0.125 - (s + 0.5)]), np.array([g + 0.25 - (s - 0.0625)]))
+        for g, s in zip(ends, (a, b), strict=True)
+    )
+    width = (b - a) * UP
+    bow = [bend * (width * width * (UP / 8)) for bend in (6.0, 4.0)]
+    wanted = out(np.minimum(first[0], second[0]) - bow[1], np.maximum(first[1], second[1]) + bow[0], TINY)
+    stub(monkeypatch, slope, start, (-4.0, 6.0), (-9.0, 11.0))
+    assert gap(M, far, np.ones(1), []) == wanted
+    wanted = out(np.array([min(ends) - 0.125 - 11.0]), np.array([max(ends) + 0.25 + 9.0]), TINY)
+    stub(monkeypatch, slope, start, (-np.inf, np.inf), (-9.0, 11.0))
+    with np.errstate(all="ignore"):
+        assert gap(M, far, np.ones(1), []) == wanted
+        for cut in ((-np.inf, 11.0), (-9.0, np.inf)):
+            stub(monkeypatch, slope, start, (-np.inf, np.inf), cut)
+            with pytest.raises(Undefined, match="a block is not seen"):
+                gap(M, far, np.ones(1), [])
+
+
+def test_pieces_are_halved_so_often_and_no_more_than_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is known but the values: no piece is ever done."""
+    with np.errstate(all="ignore"):
+        for rounds, most, turns in ((1, 1 << 14, 1), (4, 1 << 14, 4), (60, 8, 4), (60, 1, 1)):
+            monkeypatch.setattr(blocks, "MOST_PIECES", most)
+            seen = stub(monkeypatch, 0.0, 0.0, (-np.inf, np.inf), (-9.0, 11.0), rounds)
+            found = gap(M, TWO[0], np.ones(1), [])
+            assert [len(s) for s in seen] == [2**k for k in range(turns) for _ in range(2)]
+            assert (found[0][0], found[1][0]) == (pytest.approx(-11.125), pytest.approx(9.25))

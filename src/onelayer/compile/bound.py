@@ -46,15 +46,15 @@ class ErrorBound:
     def __str__(self) -> str:
         given = f"{self.boxes:,} boxes, {self.seconds:.1f} CPU s"
         return (
-            f"{self.network} is within {self.upper:.6g} of {self.formula} on the whole box (proved, {given}), and "
-            f"off by at least {self.lower:.6g} at {self.where.tolist()}"
+            f"{self.network} is within {self.upper:.6g} of {self.formula} on the whole box (proved in real "
+            f"arithmetic, {given}), and off by at least {self.lower:.6g} at {self.where.tolist()}"
         )
 
     def to_json(self) -> dict[str, Any]:
         kept = ("network", "formula", "low", "high", "upper", "lower", "boxes", "seconds")
         found = {name: getattr(self, name) for name in kept}
-        upper = self.upper if np.isfinite(self.upper) else None
-        return {**found, "upper": upper, "proved": upper is not None, "where": self.where.tolist()}
+        upper, where = self.upper if np.isfinite(self.upper) else None, self.where.tolist()
+        return {**found, "upper": upper, "proved": upper is not None, "arithmetic": "real", "where": where}
 
 
 def bound_error(
