@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -188,13 +188,15 @@ TABLE: dict[str, Callable[[ast.AST, Source], Iterator[Edit]]] = {
 }
 
 
-def mutants(module: str, text: str) -> list[Mutant]:
-    """All mutants of a module, each only once."""
+def mutants(module: str, text: str, only: Collection[str] | None = None) -> list[Mutant]:
+    """All mutants of a module, each only once; or those of the functions and classes that are named."""
     source, found = Source(text), {}
     for top in ast.parse(text).body:
         start, stop = source.span(top)
         own, seen = ast.parse(source.bytes[start:stop]), set()
         for node, where in _walk(ast.Module([top], []), Place("module", frozenset(), range(0))):
+            if only is not None and where.name not in only:
+                continue
             for kind, change in TABLE.items():
                 for a, z, new in change(node, source):
                     if kind == "statement deleted" and _binds_first(node, where):

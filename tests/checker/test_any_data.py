@@ -68,7 +68,7 @@ def written(folder: str, X, Y, scope) -> Path:
     return path
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(datasets(), st.data())
 def test_its_own_data_is_verified_and_other_data_is_not(dataset, data) -> None:
     kind, X, Y, scope = dataset
@@ -116,7 +116,7 @@ def comparable(one, other) -> bool:
     return not isinstance(one, list) or all(type(a) is type(b) for a, b in zip(one, other, strict=True))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.binary(min_size=2, max_size=60) | st.text("ab \n", min_size=2, max_size=60).map(str.encode), st.data())
 def test_a_text_is_verified_and_another_is_not(text, data) -> None:
     model = onelayer.memorize_text(text, context=data.draw(st.integers(1, 9)))

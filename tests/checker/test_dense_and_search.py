@@ -14,7 +14,7 @@ from onelayer_checker import check
 
 KINDS = ("reals", "ids", "ragged")
 SCOPES = ("token", "sequence")
-SIZES = (3, 8, 20, 40, 60)
+SIZES = (3, 8, 16, 24, 32)
 #: What is asked for, and which answers it takes.
 ROUTES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     f"{mapping} {readout}": ({"mapping": mapping, "readout": readout}, answers)

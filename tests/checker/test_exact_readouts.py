@@ -10,5 +10,5 @@ from tests.checker.adversary_stacks import check_readouts
 
 @pytest.mark.parametrize("name", BITS)
 def test_an_exact_answer_is_one_number(name) -> None:
-    seen = check_readouts(name, 1000)
-    assert min(seen["search"], seen["dense"]) >= 100, seen
+    seen = check_readouts(name, 400)
+    assert min(seen["search"], seen["dense"]) >= 40, seen

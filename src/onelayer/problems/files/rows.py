@@ -65,8 +65,10 @@ def read(path: Path) -> Table:
     header, rows, numbers = rows[0], rows[1:], numbers[1:]
     if header[0] in INDEX and all(row[0] == str(i) for i, row in enumerate(rows)):
         header, rows = header[1:], [row[1:] for row in rows]
+    optional = [name for name in header if wide.may_be_empty(name)] if wide.is_wide(header) else []
     for row, number in zip(rows, numbers, strict=True):
-        _check_row(path.name, header, row, number)
+        if len(row) != len(header) or "" in row:
+            _check_row(path.name, header, row, number, optional)
     columns = {name: [row[c] for row in rows] for c, name in enumerate(header)}
     if len(columns) < len(header):
         raise refuse("columns of different names", f"{path.name} has {', '.join(header)}", "Rename one of them.")
@@ -162,16 +164,14 @@ def _line(row: list[Any], delimiter: str) -> str:
     return out.getvalue()[:-2] + "\n"
 
 
-def _check_row(file: str, header: list[str], row: list[str], number: int) -> None:
+def _check_row(file: str, header: list[str], row: list[str], number: int, optional: list[str]) -> None:
     if len(row) != len(header):
         raise refuse(
             f"{len(header)} values a row, as in the header",
             f"{file}, line {number} has {len(row)}",
             "Complete it, and quote values that contain commas.",
         )
-    empty = [name for name, text in zip(header, row, strict=True) if not text]
-    if wide.is_wide(header):
-        empty = [name for name in empty if not wide.may_be_empty(name)]
+    empty = [name for name, text in zip(header, row, strict=True) if not text and name not in optional]
     if empty:
         raise refuse(
             "a value in every column",
