@@ -62,7 +62,7 @@ class Abilities:
 
     @property
     def has_logits(self) -> bool:
-        """Whether the network gives a number for each class, of which the largest is the answer."""
+        """Whether the network gives a number for each class; the largest is the answer."""
         classes = self.interface.form.classes
         return classes is not None and self.transformer.output_width == len(classes) > 1
 

@@ -147,7 +147,7 @@ class OneLayerPreTrained(transformers.PreTrainedModel):  # type: ignore[misc]
         """From a folder that `to_hf` wrote, whose digests are compared; or that `save_pretrained` wrote."""
         if not Path(path).is_dir():
             remedy = "Download it first, say with huggingface_hub.snapshot_download."
-            raise FileError("file", "a folder that to_hf wrote", f"{path} is none", remedy)
+            raise FileError("file", "a folder that to_hf wrote", f"{path} is another", remedy)
         if not (Path(path) / bundle.DESCRIPTION).is_file():
             return super().from_pretrained(path, *given, **options)
         state = _state(bundle.read(path, proof=False).transformer)

@@ -56,7 +56,7 @@ def to_transformer_lens(model: Model) -> HookedOneLayer:
 
 
 class HookedOneLayer(HookedRootModule):  # type: ignore[misc]
-    """`to_torch(model)`, every value of which passes a hook point."""
+    """`to_torch(model)` with a hook point at every value."""
 
     def __init__(self, model: Model) -> None:
         super().__init__()

@@ -96,7 +96,7 @@ class Model(Abilities, EqualByContent):
         answers; "auto" searches where it can. "reference" is slow and has the same bits on every machine, and in
         the page of `explore`; the others may differ from it, and from machine to machine, in how sums are rounded.
 
-        A model of a function refuses sequences of which its bound says nothing: with a token beyond the box, or of
+        A model of a function refuses sequences that its bound does not cover: with a token beyond the box, or of
         another length. With ``outside`` "answer" it gives whatever the network does. With ``bounds`` a learner that
         solves (mesa, recurrence) gives a pair: answers, and how far each may be from the exact ridge estimate.
         """

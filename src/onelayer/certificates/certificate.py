@@ -181,7 +181,7 @@ def _holds(report: Report, claim: Claim, radius: float, few: Array) -> bool:
 
 
 def _closest(model: Model, tensors: dict[str, Array]) -> Array:
-    """Sequences of which a first coordinate is nearest to that of another sample; and some others."""
+    """Sequences with a first coordinate nearest to that of another sample, and some others."""
     head = replace(model.transformer, readout=model.transformer.readout[:1])
     tokens, lengths = tensors["tokens"], tensors.get("lengths")
     t = evaluate(head, tokens, lengths)[..., 0]

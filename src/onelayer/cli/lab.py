@@ -57,7 +57,7 @@ def run(
     """Run experiments; what was computed before is kept, an interrupted run goes on where it stopped."""
     chosen = list(names()) if name == ["all"] else name
     for one in chosen:
-        find(one)  # a wrong name is told before any work
+        find(one)  # a wrong name is an error before any work is done
     preset, said = _preset(full), {}
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=err) as bar:

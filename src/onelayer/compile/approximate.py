@@ -51,7 +51,7 @@ def approximate(
     relative      the tolerance is a share of the range of the target's values on the box, of each output
     construction  "formula", "quantise", "published" (the paper's own form), "positional", "continuous", or "auto":
                   the formula compiled line by line if it is proved, else the smallest of the others that is
-    allow_unproved  give a model back of which nothing was proved; without it, that is an error
+    allow_unproved  return a model even if nothing was proved; without it, that is an error
     lipschitz     of a function, in the largest component: what a proof for it assumes
     kind          of a function: "equivariant", "invariant" or "ordered"
     components    of a function: q, if it cannot be seen

@@ -1,4 +1,4 @@
-"""Logits behind a class number: the same model, the answer of which is where its output is largest."""
+"""Logits behind a class number: the same model; its answer is the class with the largest output."""
 
 from __future__ import annotations
 

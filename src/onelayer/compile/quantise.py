@@ -32,7 +32,7 @@ VALUE_SHARE = 1 / 32
 MOST_TOKENS = 6_000_000
 #: Sequences of cells that a plan looks at; a sample stands for more.
 LOOKED_AT = 1 << 16
-#: Of a target of which only values are known: at least so many of them, in cells and at their corners.
+#: If only values of a target are known: at least so many of them, in cells and at their corners.
 SEEN = 1 << 13
 #: Measured on two cores: what a token takes while a model is built and proved.
 BYTES_A_TOKEN, SECONDS_A_TOKEN = 600, 5e-5
@@ -153,7 +153,7 @@ def predicted_error(request: Request, levels: int) -> float:
 
 
 def some_sequences(grid: Grid, most: int, seed: int) -> Array:
-    """All sequences of cells, or random ones of which half have neighbouring cells, where targets are steep."""
+    """All sequences of cells, or random ones; half of these have neighbouring cells, where targets are steep."""
     if grid.count <= most:
         return grid.sequences()
     rng = np.random.default_rng([seed, 12])

@@ -27,7 +27,7 @@ Step = Callable[[str], None]
 CONTEXT, VOCABULARY = 128, 512
 #: A distribution for each token and each token in it: the readout grows with the square of the vocabulary.
 LARGEST_VOCABULARY = 1 << 14
-#: Tokens of a text of which a proof is tried unasked.
+#: A proof is tried without being asked for, for texts of up to so many tokens.
 MOST_PROVED = 1 << 22
 
 

@@ -222,7 +222,7 @@ def _certificate(folder: Path, weights: bytes, description: dict[str, Any], part
 
 def _of_another(model: Model | Parts, certificate: Certificate | None) -> str:
     """What makes a certificate one of another model. The weights are compared by their digest; but they do not say
-    how often a layer is run, who is seen, or what a person is told of it."""
+    how often a layer is run, who is seen, or what a person reads about it."""
     if certificate is None:
         return ""
     if certificate.names != names_of(model):

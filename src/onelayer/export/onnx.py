@@ -4,7 +4,7 @@
              int64, each from 1 to n, or (as asked for) attention_mask [N, n] int64 with a 1 at every token
     output   outputs [N, n, q]; rows of padding mean nothing
 
-With `asked = model.ask(X)`, of which the tokens and lengths go in, `model.answers(outputs, asked)` is what
+`asked = model.ask(X)` has the tokens and lengths that go in, and `model.answers(outputs, asked)` is what
 `model.predict(X)` gives.
 
 What the numbers mean is in the file: names of tokens and classes, digests and claims of the certificate in its

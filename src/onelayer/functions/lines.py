@@ -147,7 +147,7 @@ class Lines:
         )
 
     def evaluate(self, k: int, base: int, s: Array) -> Array:
-        """The line where the line ``base``, of which it is a function, has the values s."""
+        """The line, a function of the line ``base``, where ``base`` has the values s."""
         known: dict[int, Array] = {base: s}
 
         def at(i: int) -> Array:

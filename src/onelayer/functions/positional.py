@@ -140,7 +140,7 @@ def construct(
 ) -> Interpolation:
     """``values`` [B, n, q] or [B, q] at sequences [B, n, d]."""
     cyclic = kind == "equivariant"  # token k reads x_k, x_(k+1), ...: one function serves all tokens
-    gated = kind == "ordered" and scope == "token"  # one function a token, of which its place picks one
+    gated = kind == "ordered" and scope == "token"  # one function for each place
     embedding, attention, bottleneck, channels = gather(lattice, cyclic, gated)
     F = at_vertices(values, lattice)
     if cyclic:

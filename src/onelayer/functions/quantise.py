@@ -104,7 +104,7 @@ def _constants(grid: Grid, stored: int, found: BestCandidate, step: float) -> tu
 
 
 def _before(grid: Grid, found: BestCandidate, rows: Array) -> tuple[Embedding | None, tuple[Gadget, ...]]:
-    """What looks a token up: cells, one of which is on, and the row of the memoriser's token table for it."""
+    """What looks a token up: cells, exactly one of them on, and the row of the memoriser's token table for it."""
     looked_up, later = found.context_map.embedding, found.context_map.feedforward
     assert looked_up is not None
     assert looked_up.table is not None

@@ -216,7 +216,7 @@ class Rewriter(Expansion):
         )
 
     def softmax(self, above: int, below: int) -> int | None:
-        """A quotient of two means with a common e^g, as an average with weights e^g; None if it is none."""
+        """A quotient of two means with a common e^g, as an average with weights e^g; None for other quotients."""
         L, a, b = self.lines, self.pool_terms(above), self.pool_terms(below)
         if len(b) != 1:
             return None

@@ -1,4 +1,4 @@
-"""Outputs kept within bounds: high - relu(high - low - relu(out - low)), of which the layer before subtracts low.
+"""Outputs kept within bounds: high - relu(high - low - relu(out - low)); the layer before subtracts low.
 
 The search is the two layers themselves.
 """

@@ -27,7 +27,7 @@ class Layout:
     digits: int  # q, of a class and of its fingerprint
     words: int  # m, of a cell
     prints: int = 0  # of these, the highest, which are a fingerprint
-    parts: int = 1  # components of an answer, each of which has as many of the digits
+    parts: int = 1  # components of an answer; each has the same number of digits
 
     @cached_property
     def capacity(self) -> int:
@@ -121,7 +121,7 @@ def of_fewer_lanes(layout: Layout) -> list[Layout]:
 
 
 def _bases(classes: int) -> list[tuple[int, int]]:
-    """The smallest base of which so many digits tell the classes apart, for each number of digits."""
+    """For each number of digits, the smallest base in which they tell the classes apart."""
     found = []
     for q in range(1, WORD_BITS + 1):
         b = max(2, round(classes ** (1.0 / q)) - 1)

@@ -1,4 +1,4 @@
-"""Three cells and a lane per token: the cells hold packed words, of which a lane's digits are the class.
+"""Three cells and a lane per token: the cells hold packed words, and a lane's digits of them are the class.
 
 A one-hot of the row emits a row of words, a one-hot of the column opens a gate, and the layers of ``digits`` take
 word 1 - word 2 - word 3 apart. The search finds cells and lane, and goes on in whole numbers. It equals the layers
@@ -254,7 +254,7 @@ def _bases(layers: tuple[Layer, ...], sizes: Sizes) -> list[Layout]:
 
 
 def _print_digits(units: Layer, base: int, sizes: Sizes) -> int:
-    """How many digits a fingerprint has of which so many values are told apart."""
+    """How many digits a fingerprint with so many different values has."""
     weight = units.weight.reshape(sizes.words, 4 + sizes.prints, -1)[0]
     values = float(np.prod([1.0 + np.count_nonzero(row) for row in weight[4:]]))
     return round(float(np.log(values) / np.log(base)))

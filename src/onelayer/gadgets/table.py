@@ -1,4 +1,4 @@
-"""Answers in rows and columns: a row emits its thresholds and values, of which steps along columns open one gate.
+"""Answers in rows and columns: a row emits its thresholds and values, and steps along columns open the gate of one.
 
 The search finds the row, and bisects its thresholds. It equals the layers wherever coordinates lie on no ramp
 between two rows or columns; there the layers are asked.

@@ -12,7 +12,7 @@ from onelayer.network import Transformer
 from onelayer.problems.answers import AnswerForm
 from onelayer.problems.sequences import Sequences, read_sequences
 
-#: What a model of a function does with inputs of which its bound says nothing.
+#: What a model of a function does with inputs that its bound does not cover.
 Outside = Literal["refuse", "answer"]
 
 
@@ -62,7 +62,7 @@ class Answers:
         return sequences
 
     def admit(self, sequences: Sequences, outside: Outside) -> None:  # noqa: ARG002
-        """Refuse sequences of which nothing is promised, unless they are to be answered all the same."""
+        """Refuse sequences without a promise, unless the caller wants an answer anyway."""
         if outside not in get_args(Outside):
             needs, found = f"outside among {get_args(Outside)}", f"outside={outside!r}"
             raise OptionError("data", needs, found, "Choose one of them.")

@@ -61,7 +61,7 @@ def _solve_with_bound(K: Array, V: Array, q: Array, ridge: float) -> tuple[Array
 
 
 def least(M: Array, ridge: float) -> float:
-    """At most the least eigenvalue of the matrix of which M is a rounding."""
+    """A lower bound on the least eigenvalue of the matrix that was rounded to M."""
     low, lost = float(np.linalg.eigvalsh(M)[0]) / 2, 8.0 * (len(M) + 8) * U * float(np.trace(M))
     if low - lost <= ridge:
         return ridge

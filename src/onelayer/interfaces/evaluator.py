@@ -111,7 +111,7 @@ class Evaluator:
         return None if path == "dense" else self.searches
 
     def _watch(self, sequences: Sequences, some: Array) -> Array:
-        """Outputs of some sequences, not a number for those of which some value is not finite."""
+        """Outputs of some sequences; NaN for a sequence with a value that is not finite."""
         lengths = None if sequences.lengths is None else sequences.lengths[some]
         out, finite = watch_range(self.transformer, sequences.tokens[some], lengths)
         return np.where(finite[:, None, None], out, np.nan).astype(out.dtype)

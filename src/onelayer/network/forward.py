@@ -65,7 +65,7 @@ def _asked(model: Transformer, h: Array, visible: Array | None, first: int) -> A
 
 
 def within(see: See, prefix: str) -> See:
-    """The same onlooker, told of values under longer names."""
+    """The same onlooker, which hears of values under longer names."""
     return see if see is see_nothing or not prefix else lambda name, value: see(prefix + name, value)
 
 

@@ -101,7 +101,7 @@ class Answers:
 
     @cached_property
     def are_class_vectors(self) -> bool:
-        """Vectors of whole numbers from 0 on: classes, of which an answer has several."""
+        """Vectors of whole numbers from 0 on: several classes to an answer."""
         few = self.form.components is not None and self.rows.min() >= 0 and self.rows.max() < MOST_CLASSES
         return bool(few and not (self.rows % 1).any())
 

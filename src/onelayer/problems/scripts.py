@@ -80,7 +80,7 @@ def _has_zero(given: list[Any]) -> bool:
 
 
 def _with_zero(word: str, a: Any, b: Any = 0.0) -> Any:
-    """An operation of which an argument is the number 0: arrays are neither multiplied by it nor added to it."""
+    """An operation with the number 0 as an argument: arrays are neither multiplied by it nor added to it."""
     if word == "mul":
         return 0.0
     if word == "add":

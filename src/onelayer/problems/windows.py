@@ -29,7 +29,7 @@ BUCKET = 1 << 22
 
 @dataclass(frozen=True)
 class TextWindows:
-    """N windows of n tokens that are followed by one, of which M are different; and the last, which is not."""
+    """N windows of n tokens that another token follows, M of them different; and the last, which none follows."""
 
     context: int  # n
     size: int  # V; the token V stands before the text
@@ -140,7 +140,7 @@ def occurs(stream: Array, context: int, windows: Array) -> Array:
 def _hash_windows(stream: Array, context: int, attempt: int, tokens: int | None = None) -> Array:
     """64 bits for each window: the sum of random codes of its tokens times powers of an odd number, modulo 2^64.
 
-    Sums of blocks of the stream are prefixes, of which a window is a difference, so a window costs as much as a
+    A window is the difference of two prefix sums of the stream, so a window costs as much as a
     token; multiplied by a power of the inverse, they do not depend on where the block begins.
     """
     rng = np.random.default_rng(attempt)

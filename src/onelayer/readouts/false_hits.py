@@ -72,7 +72,7 @@ class Stored:
 
 @dataclass(frozen=True)
 class Fingerprints:
-    """Stored answers with a fingerprint of their inputs, of which there are so many."""
+    """Stored answers with one of so many fingerprints of their inputs."""
 
     values: int
 
@@ -93,7 +93,7 @@ def bound(distances: Array, reach: float) -> float:
 
 
 def upper_limit(k: int, m: int) -> float:
-    """The largest p of which k or fewer successes in m tries still have a chance of 5% (Clopper and Pearson)."""
+    """The largest p for which k or fewer successes in m tries still have a chance of 5% (Clopper and Pearson)."""
     if k >= m:
         return 1.0
     i = np.arange(k + 1)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-#: Counting all cells anew is faster than touching some one by one, if those are more than this part of all.
+#: Recounting all cells is faster than touching some one by one, if those are more than this part of all.
 MANY = 6
 #: Sums of whole numbers below this are exact in float64, in which they are counted.
 EXACT_BITS = 53

@@ -25,7 +25,7 @@ Array = NDArray[Any]
 Step = Callable[[str], None]
 Built = TypeVar("Built")
 
-#: A mapping of which so many candidates came nowhere near is given up.
+#: A mapping is given up after so many candidates that came nowhere near.
 HOPELESS_AFTER, HOPELESS_MARGIN = 3, 0.05
 MAX_AUTO_RANK = 6
 VERY_LARGE_TABLE = 1 << 21

@@ -1,4 +1,4 @@
-"""A model in shards, as a folder holds it: a router, and models of which only those asked for are read."""
+"""A model in shards, as a folder holds it: a router, and models that are read when they are asked."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def lipschitz(program: Program, low: Any, high: Any) -> float | None:
 def _steepness(every: Any, lows: Array, highs: Array) -> Array:
     """Per box and line [B, lines] a constant s with |f(b) - f(a)| <= s |b - a| for points a, b of the box.
 
-    Two bounds, of which the smaller counts: the sum of the largest |slopes|, and what the operation makes of the
+    The smaller of two bounds: the sum of the largest |slopes|, and what the operation makes of the
     constants of its arguments. The second knows that a maximum of steep functions is no steeper than either.
     """
     found = every.enclose(lows, highs, True)
@@ -65,7 +65,7 @@ def _steepness(every: Any, lows: Array, highs: Array) -> Array:
                 rule = np.maximum(s[:, of[0]], s[:, of[1]])
             elif op == "hypot":  # the Euclidean norm changes by at most the norm of the change
                 rule = np.sqrt(s[:, of[0]] ** 2 + s[:, of[1]] ** 2)
-            s[:, k] = np.fmin(rule, direct[:, k])  # a bound that is NaN is none
+            s[:, k] = np.fmin(rule, direct[:, k])  # NaN is no bound
     return np.where(found.low == -np.inf, np.inf, s)
 
 

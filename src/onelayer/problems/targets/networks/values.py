@@ -63,7 +63,7 @@ class Tensor:
         return self.permuted(order)
 
     def reshaped(self, sizes: Sequence[Any]) -> Tensor:
-        """Axes of tokens and sequences stay as they are; numbers between two of them are arranged anew."""
+        """Axes of tokens and sequences stay as they are; numbers between two of them are rearranged."""
         old, new, axes = list(self.axes), list(sizes), list[Axis]()
         while old or new:
             if old and isinstance(old[0], str):
@@ -143,7 +143,7 @@ def _leading(axes: list[Axis]) -> list[int]:
 
 
 def _matching(new: list[Any], total: int, sizes: Sequence[Any], axes: Sequence[Axis]) -> list[Axis]:
-    """The first of the new sizes whose product is ``total``, one of which may be -1."""
+    """The first of the new sizes whose product is ``total``; one size may be -1."""
     found = list[int]()
     for size in new:
         if not isinstance(size, int):
