@@ -404,5 +404,5 @@ def test_without_scikit_learn_the_error_names_the_extra(monkeypatch: pytest.Monk
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.delitem(sys.modules, "onelayer.sklearn")
     monkeypatch.setitem(sys.modules, "sklearn", None)
-    with pytest.raises(MissingExtraError, match=r'onelayer\[sklearn\]"'):
+    with pytest.raises(MissingExtraError, match=r'\[sklearn\]"'):
         importlib.import_module("onelayer.sklearn")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import importlib.util
 import os
 import pkgutil
 import re
@@ -28,6 +29,15 @@ MODULES = sorted(
     for module in pkgutil.walk_packages(onelayer.__path__, "onelayer.")
     if module.name not in {"onelayer.statements.document"}
 )
+
+
+def states_something(module: str) -> bool:
+    """Whether its source binds STATEMENT: importing every module would import every extra."""
+    spec = importlib.util.find_spec(module)
+    assert spec is not None
+    assert spec.origin is not None
+    return re.search(r"^STATEMENT\b", Path(spec.origin).read_text(encoding="utf-8"), re.MULTILINE) is not None
+
 
 #: Folders whose modules are statements.
 THEOREMS = [m for m in MODULES if re.match(r"onelayer\.(contexts|readouts|functions|impossible|learners)\.", m)]
@@ -96,7 +106,7 @@ def test_every_module_of_a_theorem_folder_has_a_statement_or_is_a_named_part() -
     assert all(len(reason.split()) > 3 for reason in PARTS.values())
 
 
-@pytest.mark.parametrize("name", [m for m in MODULES if hasattr(importlib.import_module(m), "STATEMENT")])
+@pytest.mark.parametrize("name", [m for m in MODULES if states_something(m)])
 def test_statement_modules_say_five_things(name: str) -> None:
     module = importlib.import_module(name)
     assert module.STATEMENT in CATALOGUE.values()
