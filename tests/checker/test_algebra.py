@@ -101,7 +101,7 @@ def test_exponentials_of_sums_are_products() -> None:
 
 
 def test_sines_are_odd_and_cosines_are_even() -> None:
-    for p in (X, Y, plus(X, Y), plus(total((X, 3)), total((Y, -2)))):
+    for p in (X, Y, plus(X, Y), plus(total((X, 3)), total((Y, -2))), total((X, Fraction(1, 2)))):
         back = total((p, -1))
         assert A.function("sin", back) == total((A.function("sin", p), -1))
         assert A.function("cos", back) == A.function("cos", p)
