@@ -25,8 +25,9 @@ from onelayer.problems.sequences import Sequences
 
 Array = NDArray[Any]
 
-#: Pieces of a zigzag at least; z takes at least so many values.
-PIECES, VALUES = 32, 128
+#: Pieces of a zigzag at least, in order and of bags, which even a straight line would tell apart; z takes at least
+#: so many values.
+PIECES, PIECES_OF_BAGS, VALUES = 32, 8, 128
 #: Longest piece: slopes change by up to 4, and 32 of these times z stay below 2^24.
 LONGEST_PIECE = 1 << 11
 #: Share of knots that are not 0, where there is room.
@@ -120,8 +121,8 @@ def sum_radius(n: int, size: float, top: float, unit: float, sink: bool) -> floa
 
 def raw_values(n: int, unit: float, sink: bool, places: bool) -> int:
     """How many values a raw code should take in each channel."""
-    values = max(VALUES, PIECES * _step(room(n, unit, sink)))
-    return values // 2 if places else values
+    step = _step(room(n, unit, sink))
+    return max(VALUES, PIECES * step) // 2 if places else max(VALUES, PIECES_OF_BAGS * step)
 
 
 def draw_hashes(

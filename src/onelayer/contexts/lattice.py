@@ -49,6 +49,8 @@ MOST_BITS, FEWEST_BITS = 14, 3
 FEWEST_JOINT_BITS = 8
 #: Hashes that are not 0 are so rare with less room that contexts meet.
 LEAST_ROOM = 0.05
+#: Codes of real tokens are sums of steps, most of them near the middle: in bags, they take more values than words.
+FEWEST_OF_REALS = 256
 ATTEMPTS = 6
 #: So few are read off by cells that are few, and need not take many values.
 FEW_TOKENS = 1 << 17
@@ -147,7 +149,8 @@ def _hashed_map(
     span = raw_values(n, unit, sink, stream.positions)
     if isinstance(stream, RealStream):
         line = number_line(sequences, stream, rank, span, rng)
-        raw: Raw = line or reals(sequences, stream, rank, span, attempt, rng)
+        span_of_reals = span if stream.positions else max(span, FEWEST_OF_REALS)
+        raw: Raw = line or reals(sequences, stream, rank, span_of_reals, attempt, rng)
     else:
         raw = words(stream, rank, span, rng)
     stays = not per_sequence
