@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not run `__getattr_
     from onelayer.in_context import InContextRegressor  # noqa: F401
     from onelayer.lens import to_transformer_lens  # noqa: F401
     from onelayer.measure.survival import cast  # noqa: F401
-    from onelayer.model import Model, certify, save  # noqa: F401
+    from onelayer.model import Model, certify, explore, save  # noqa: F401
     from onelayer.sharded.model import ShardedModel, load  # noqa: F401
     from onelayer.sklearn import OneLayerMemorizer  # noqa: F401
 
@@ -54,7 +54,7 @@ _NAMES = {
     "onelayer.contexts.boltzmann": ("boltzmann",),
     "onelayer.errors": ("DataError", "FileError", "HypothesisError", "OnelayerError", "OptionError"),
     "onelayer.measure.survival": ("cast",),
-    "onelayer.model": ("Model", "certify", "save"),
+    "onelayer.model": ("Model", "certify", "explore", "save"),
     "onelayer.sharded.model": ("ShardedModel", "load"),
 }
 _EXTRAS = {

@@ -266,3 +266,9 @@ def certify(model: Model, X: Any, Y: Any = None, lengths: Any = None, **options:
     found = model.certify(X, Y, lengths, **options).certificate
     assert found is not None
     return found
+
+
+def explore(model: Model | str | os.PathLike[str], X: Any = None, lengths: Any = None, **options: Any) -> Page:
+    """The page that `Model.explore` gives a model, or one in a folder."""
+    found = model if isinstance(model, Model) else load(model)
+    return found.explore(X, lengths, **options)

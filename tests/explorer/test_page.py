@@ -124,9 +124,17 @@ def test_contexts_merge_as_the_temperature_changes(open_page: Open, words: Model
     slider.press("End")
     page.wait_for_selector("[data-step=context] .stored.merged", state="attached")
     assert before == 0
+    number = page.get_by_label("Number of a stored sequence")
+    changed = 0
+    for i in range(1, 9):
+        number.fill(str(i))
+        number.press("Enter")
+        changed += page.locator(".token-box .answer.changed").count()
+    assert changed > 0
     assert "nearer than float32 can tell" in page.inner_text(said)
     page.get_by_role("button", name="as compiled").click()
     assert "none has merged" in page.inner_text(said)
+    assert page.locator(".token-box .answer.changed").count() == 0
 
 
 def test_the_trained_twin_of_a_race_is_shown_with_what_it_merged(open_page: Open, words: Model) -> None:

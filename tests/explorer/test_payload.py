@@ -73,6 +73,6 @@ def test_the_command_writes_a_page(words: Model, tmp_path: Path) -> None:
     target = tmp_path / "page.html"
     run = CliRunner().invoke(app, ["explore", str(tmp_path / "model"), "--out", str(target), "--json"])
     assert json.loads(run.stdout) == {"written": str(target), "bytes": target.stat().st_size}
-    assert target.read_text(encoding="utf-8") == onelayer.load(tmp_path / "model").explore(title="model").html
+    assert target.read_text(encoding="utf-8") == onelayer.explore(tmp_path / "model", title="model").html
     again = CliRunner().invoke(app, ["explore", str(tmp_path / "model"), "--out", str(target)])
     assert "exists" in str(again.exception)

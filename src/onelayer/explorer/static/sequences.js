@@ -101,6 +101,7 @@ export class SequenceView {
     this.known = tokenKind.known(tokens);
     this.labels = tokens.map((token, i) => tokenKind.label(token, i));
     this.found = this.known ? model.run(tokens, { sharpness: this.sharpness }) : null;
+    this.own = this.known && this.sharpness !== 1 ? model.run(tokens) : this.found; // at the model's own temperature
     this.seen = this.found?.seen;
     this.showTokens(keepFocus);
     this.showBar();
@@ -125,6 +126,12 @@ export class SequenceView {
     return at < 0 ? null : this.model.answer(this.found.outputs[at]);
   }
 
+  // Whether the temperature has changed the answer at a token.
+  isChanged(i) {
+    const at = this.found.asked.indexOf(i);
+    return at >= 0 && this.model.answer(this.found.outputs[at]) !== this.model.answer(this.own.outputs[at]);
+  }
+
   showTokens(keepFocus) {
     const { row, tokens } = this;
     const focus = keepFocus ? [...row.querySelectorAll("input")].indexOf(document.activeElement) : -1;
@@ -136,7 +143,7 @@ export class SequenceView {
           "div",
           { class: i === this.selected ? "token-box here" : "token-box", onclick: () => this.select(i) },
           this.tokenKind.field(token, i, change, () => this.select(i)),
-          html("div", { class: this.known ? "answer" : "answer unknown" }, answer === null ? "" : answer),
+          html("div", { class: this.known ? (this.isChanged(i) ? "answer changed" : "answer") : "answer unknown" }, answer === null ? "" : answer),
         );
       }),
     );

@@ -11,7 +11,7 @@ export class Twin {
     Object.assign(this, { model, words, state, load, twin: model.twin });
     const { right, answers, parameters, steps, pairs } = this.twin;
     const told = `A network of this shape with ${parameters.toLocaleString("en")} parameters, trained for ${steps.toLocaleString("en")} steps, gets ${right.toLocaleString("en")} of ${answers.toLocaleString("en")} answers right (measured).`;
-    this.card = card("The trained twin", `${told} ${pairs ? "Its attention has merged contexts whose answers differ: nothing after it can tell them apart." : "Its attention keeps contexts apart."}`, { wide: true, name: "twin" });
+    this.card = card("The trained twin", `${told} ${pairs ? "Its attention has merged contexts whose answers differ: what comes after it sees one point, or nearly." : "Its attention keeps contexts apart."}`, { wide: true, name: "twin" });
     this.plot = html("div", { class: "plot" });
     this.card.body.append(this.plot, html("ul", { class: "pairs" }, this.twin.merged.slice(0, LISTED).map((pair) => this.entry(pair))));
     this.update = fitted(this.plot, (width) => this.draw(width));
