@@ -268,7 +268,7 @@ def test_tests_mirror_the_tree() -> None:
     packages = {path.parent.name for path in (SOURCE / "onelayer").glob("*/__init__.py")}
     modules = {path.stem for path in (SOURCE / "onelayer").glob("*.py")}
     folders = {path.name for path in (ROOT / "tests").iterdir() if path.is_dir() and path.name != "__pycache__"}
-    assert folders - packages - modules == {"checker", "house", "proofs"}
+    assert folders - packages - modules == {"checker", "hands", "house", "proofs"}  # hands: hf and lens
     assert {path.stem.removeprefix("test_") for path in (ROOT / "tests").glob("test_*.py")} <= modules
 
 
