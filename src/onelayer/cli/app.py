@@ -22,6 +22,7 @@ from onelayer.cli import (
     exit_codes,
     exploring,
     exporting,
+    ground_truth,
     inspection,
     lab,
     memorizing,
@@ -141,6 +142,7 @@ others = (
 for command in (*proofs, *others, learners, learner, learn, identify):
     app.command()(command)
 app.add_typer(lab.app)
+app.add_typer(ground_truth.app)
 
 
 @app.command()
