@@ -60,15 +60,15 @@ _NAMES = {
 _EXTRAS = {
     "onelayer.export.onnx": ("to_onnx", "onnx"),
     "onelayer.export.torch": ("to_torch", "torch"),
-    "onelayer.hf": ("to_hf", "transformers"),
     "onelayer.in_context": ("InContextRegressor", "sklearn"),
-    "onelayer.lens": ("to_transformer_lens", "transformer_lens"),
     "onelayer.sklearn": ("OneLayerMemorizer", "sklearn"),
 }
+#: Not in `__all__`: their libraries take seconds to import, which `from onelayer import *` must not.
+_LARGE = {"to_hf": "onelayer.hf", "to_transformer_lens": "onelayer.lens"}
 #: Names of the first release: there is one kind of model now.
 _FORMER = {"Approximation": "Model", "Memory": "Model", "TextMemory": "Model", "load_text": "load"}
 _WHERE = {name: module for module, names in _NAMES.items() for name in names}
-_WHERE |= {name: module for module, (name, _) in _EXTRAS.items()}
+_WHERE |= {name: module for module, (name, _) in _EXTRAS.items()} | _LARGE
 
 __all__ = [
     "__version__",
