@@ -149,8 +149,61 @@ def test_labels_keep_their_type(labels: np.ndarray) -> None:
 def test_is_what_memorize_gives_for_the_same_seed() -> None:
     X = filled(0.0)
     ours = OneLayerMemorizer(random_state=3).fit(X, LABELS, lengths=LENGTHS).model_
-    theirs = onelayer.memorize(X, LABELS, lengths=LENGTHS, positions=True, seed=3)
+    theirs = onelayer.memorize(X, LABELS, lengths=LENGTHS, positions=True, seed=3, logits=True)
     assert_same_weights(ours, theirs)
+
+
+# Probabilities, defaults, words, files and proofs
+
+
+def test_probabilities_are_in_the_order_of_the_classes() -> None:
+    X, y = np.arange(12.0).reshape(6, 2), np.array(["b", "a", "c", "a", "b", "c"])
+    model = OneLayerMemorizer().fit(X, y)
+    p = model.predict_proba(X)
+    assert p.shape == (6, 3)
+    np.testing.assert_array_equal(model.classes_[p.argmax(axis=1)], y)
+    assert np.abs(p.sum(axis=1) - 1).max() < 1e-12
+    assert p.max(axis=1).min() > 1 - 1e-12
+    assert not hasattr(OneLayerMemorizer("regression"), "predict_proba")
+    np.testing.assert_array_equal(OneLayerMemorizer().fit(X, ["a"] * 6).predict_proba(X), np.ones((6, 1)))
+
+
+def test_probabilities_per_token() -> None:
+    X, y = np.arange(24.0).reshape(4, 3, 2), np.arange(12).reshape(4, 3) % 5
+    p = OneLayerMemorizer().fit(X, y).predict_proba(X)
+    assert p.shape == (4, 3, 5)
+    np.testing.assert_array_equal(p.argmax(axis=2), y)
+
+
+def test_rows_that_were_not_seen_get_the_default() -> None:
+    X = np.arange(40.0).reshape(10, 4)
+    model = OneLayerMemorizer(default="unknown").fit(X, ["a", "b"] * 5)
+    assert model.predict(X).tolist() == ["a", "b"] * 5
+    assert model.predict(X + 1000).tolist() == ["unknown"] * 10
+    assert model.classes_.tolist() == ["a", "b", "unknown"]
+    assert model.predict_proba(X + 1000).argmax(axis=1).tolist() == [2] * 10
+    number = OneLayerMemorizer("regression", default=-1.0).fit(X, np.arange(10.0))
+    assert number.predict(X + 1000).tolist() == [-1.0] * 10
+
+
+def test_words_are_tokens() -> None:
+    words, y = [["river", "bank"], ["bank", "robber"], ["bank"]], ["shore", "crime", "?"]
+    model = OneLayerMemorizer(words=True, default="?").fit(words, y)
+    assert model.predict(words).tolist() == y
+    assert model.predict([["never", "seen"]]).tolist() == ["?"]
+    assert model.score(words, y) == 1.0
+    ids = np.array([[3, 1], [1, 3], [2, 2]])
+    assert OneLayerMemorizer(words=True).fit(ids, [0, 1, 2]).predict(ids).tolist() == [0, 1, 2]
+
+
+def test_is_proved_and_saved(tmp_path) -> None:
+    X, y = np.arange(12.0).reshape(6, 2), np.arange(6) % 3
+    model = OneLayerMemorizer(prove=False).fit(X, y)
+    assert not model.model_.proved
+    assert model.certify(X, y).model_.proved
+    assert onelayer.load(model.save(tmp_path / "m")) == model.model_
+    each = OneLayerMemorizer(prove=False).fit(X.reshape(3, 2, 2), y.reshape(3, 2))
+    assert each.certify(X.reshape(3, 2, 2), y.reshape(3, 2)).model_.proved
 
 
 # Sequences of different lengths

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,14 +12,16 @@ from onelayer.compile.memorize import memorize
 from onelayer.errors import MissingExtraError, OptionError
 from onelayer.problems.conflicts import OnConflict
 from onelayer.problems.files.table import refuse
+from onelayer.problems.padding import Given, flat_answers, full_lengths, lengths_from_nan, scope_of
 from onelayer.problems.scopes import Scope, in_places
 from onelayer.problems.sequences import Sequences, read_sequences
-from onelayer.search.problem import Mapping, Readout
+from onelayer.search.problem import NO_DEFAULT, Mapping, Readout
 
 try:
     from sklearn.base import BaseEstimator
     from sklearn.metrics import accuracy_score, r2_score
     from sklearn.utils import ClassifierTags, RegressorTags, Tags, check_array, check_random_state, column_or_1d
+    from sklearn.utils.metaestimators import available_if
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 except ModuleNotFoundError as error:
@@ -32,17 +33,12 @@ Array = NDArray[Any]
 TASKS, PADDINGS, SCOPES = ("classification", "regression"), (None, "nan"), (None, "token", "sequence")
 
 
-@dataclass(frozen=True)
-class _Given:
-    """X as it was given: the sequences in it, and what their form says about y and about predictions."""
-
-    sequences: Sequences
-    is_table: bool  # 2-D: a row of numbers is a sequence of tokens of width 1
-    is_list: bool  # answers per token come back as a list too
-
-
 class OneLayerMemorizer(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """A one-layer Transformer compiled from (X, y), without training; every stored answer comes back.
+
+    Rows that were not seen by `fit` get the ``default``, if there is one, but for the share that the ledger of
+    `model_` states as false hits. Without one they get the answer of the stored row whose context happens to be
+    nearest, or any class at all: nothing is learned, and a score on held-out rows says nothing.
 
     Parameters
     ----------
@@ -56,6 +52,12 @@ class OneLayerMemorizer(BaseEstimator):  # type: ignore[misc]  # scikit-learn ha
     padding : None or "nan"
         "nan" reads tokens that are NaN in every component, at the end of a sequence, as padding. Any other NaN
         is an error, with or without it.
+    default : label or number, or None for none
+        What rows get that were not seen; a label that y does not have becomes one more of `classes_`.
+    words : bool, default False
+        Whether tokens are names (words, whole numbers): X is a list of lists of them, or a 2-D array.
+    prove : bool or None
+        ``certify`` of `onelayer.memorize`; the method `certify` proves the answers of a fitted estimator.
     scope : None, "token" or "sequence"
         Whether y holds an answer per token or per sequence, where its shape leaves that open: for 3-D X and
         lists, y of shape (N, n) is read as one answer per token.
@@ -75,8 +77,7 @@ class OneLayerMemorizer(BaseEstimator):  # type: ignore[misc]  # scikit-learn ha
 
     Notes
     -----
-    X is an array (N, n, d), an array (N, n) read as (N, n, 1), or a list of arrays (n_i, d). Words and token ids
-    are for `onelayer.memorize`: here whole numbers are numbers.
+    X is an array (N, n, d), an array (N, n) read as (N, n, 1), or a list of arrays (n_i, d).
 
     Sequences of different lengths travel safely through cross-validation as lists, or as one array with
     padding="nan". As metadata, ``lengths=`` reaches `fit` but NOT `predict` and `score` unless metadata routing
@@ -100,6 +101,9 @@ class OneLayerMemorizer(BaseEstimator):  # type: ignore[misc]  # scikit-learn ha
         positions: bool = True,
         on_conflict: OnConflict = "refuse",
         padding: str | None = None,
+        default: Any = None,
+        words: bool = False,
+        prove: bool | None = None,
         scope: Scope | None = None,
         random_state: Any = None,
     ) -> None:
@@ -111,6 +115,9 @@ class OneLayerMemorizer(BaseEstimator):  # type: ignore[misc]  # scikit-learn ha
         self.positions = positions
         self.on_conflict = on_conflict
         self.padding = padding
+        self.default = default
+        self.words = words
+        self.prove = prove
         self.scope = scope
         self.random_state = random_state
 
@@ -136,7 +143,7 @@ class OneLayerMemorizer(BaseEstimator):  # type: ignore[misc]  # scikit-learn ha
         given = self._read_sequences(X, lengths, reset=True)
         sequences = given.sequences
         check_consistent_length(sequences.tokens, y)
-        scope = self.scope or _scope_of(y, given)
+        scope = self.scope or scope_of(y, given)
         values = self._read_y(y, sequences, scope)
         if self.task == "classification":
             self.classes_, codes = np.unique(values, return_inverse=True)
@@ -145,7 +152,7 @@ class OneLayerMemorizer(BaseEstimator):  # type: ignore[misc]  # scikit-learn ha
         elif hasattr(self, "classes_"):
             del self.classes_  # from an earlier fit as a classifier
         self.model_ = memorize(
-            sequences.tokens,
+            given.tokens,
             in_places(values, sequences.N, sequences.n, sequences.lengths) if scope == "token" else values,
             lengths=sequences.lengths,
             rank=self.rank,
@@ -154,9 +161,14 @@ class OneLayerMemorizer(BaseEstimator):  # type: ignore[misc]  # scikit-learn ha
             readout=self.readout,
             positions=self.positions,
             on_conflict=self.on_conflict,
+            default=NO_DEFAULT if self.default is None else self.default,
+            logits=self.task == "classification",
             seed=self._seed(),
             scope=scope,
+            certify=self.prove,
         )
+        if self.task == "classification" and self.default is not None and self.default not in self.classes_:
+            self.classes_ = np.append(self.classes_, self.default)
         self._had_lengths = lengths is not None
         return self
 
@@ -170,11 +182,37 @@ class OneLayerMemorizer(BaseEstimator):  # type: ignore[misc]  # scikit-learn ha
             return values
         s = given.sequences
         if given.is_list:
-            return [row[:k] for row, k in zip(values, _lengths(s), strict=True)]
+            return [row[:k] for row, k in zip(values, full_lengths(s), strict=True)]
         valid = s.valid()
         if valid is not None:
             values[~valid] = np.nan if self.task == "regression" else self.classes_[0]
         return values
+
+    @available_if(lambda self: self.task == "classification")  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any, lengths: Any = None) -> Array:
+        """Probabilities in the order of `classes_`, (N, C), or (N, n, C) per token: the softmax of logits."""
+        given = self._asked(X, lengths)
+        if not self.model_.has_logits:  # one class alone
+            shape = (given.sequences.N, given.sequences.n)[: 1 + (self.model_.form.scope == "token")]
+            return np.ones((*shape, 1))
+        found = self.model_.predict_proba(given.tokens, given.sequences.lengths)
+        numbers = {name: i for i, name in enumerate(self.model_.form.classes or ())}
+        return np.asarray(found[..., [numbers[name] for name in self.classes_.tolist()]])
+
+    def certify(self, X: Any, y: Any, lengths: Any = None) -> OneLayerMemorizer:
+        """Have the checker prove that these answers come back, and keep the proof: `model_.certificate`."""
+        given = self._asked(X, lengths)
+        s, scope = given.sequences, self.model_.form.scope
+        values = self._read_y(y, s, scope)
+        values = values if values.dtype.kind in "iubUS" or self.task == "regression" else values.astype(object)
+        told = in_places(values, s.N, s.n, s.lengths) if scope == "token" else values
+        self.model_ = self.model_.certify(given.tokens, told, s.lengths)
+        return self
+
+    def save(self, path: Any, *, overwrite: bool = False) -> Any:
+        """Write `model_` to a folder, which `onelayer.load`, `onelayer verify` and every export read."""
+        check_is_fitted(self)
+        return self.model_.save(path, overwrite=overwrite)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, lengths: Any = None) -> float:
         """Accuracy or R^2 over all answers; with answers per token a weight counts for each of its tokens."""
@@ -183,12 +221,18 @@ class OneLayerMemorizer(BaseEstimator):  # type: ignore[misc]  # scikit-learn ha
         check_consistent_length(s.tokens, y)
         truth = self._read_y(y, s, scope)
         if scope == "token":
-            values = _flat(values, s)
-            sample_weight = None if sample_weight is None else np.repeat(sample_weight, _lengths(s))
+            values = flat_answers(values, s)
+            sample_weight = None if sample_weight is None else np.repeat(sample_weight, full_lengths(s))
         measure = accuracy_score if self.task == "classification" else r2_score
         return float(measure(truth, values, sample_weight=sample_weight))
 
-    def _predict(self, X: Any, lengths: Any) -> tuple[_Given, Array]:
+    def _predict(self, X: Any, lengths: Any) -> tuple[Given, Array]:
+        given = self._asked(X, lengths)
+        values = self.model_.predict(given.tokens, given.sequences.lengths)
+        kind = self.classes_.dtype if self.task == "classification" else np.float64
+        return given, values.astype(kind)
+
+    def _asked(self, X: Any, lengths: Any) -> Given:
         check_is_fitted(self)
         given = self._read_sequences(X, lengths, reset=False)
         if self._had_lengths and lengths is None and not given.is_list:
@@ -197,11 +241,11 @@ class OneLayerMemorizer(BaseEstimator):  # type: ignore[misc]  # scikit-learn ha
                 "X came without (as it does in cross-validation, where they reach `fit` only)",
                 'Pass them, enable metadata routing, or use padding="nan" or lists, which carry their lengths.',
             )
-        values = self.model_.predict(given.sequences.tokens, given.sequences.lengths)
-        kind = self.classes_.dtype if self.task == "classification" else np.float64
-        return given, values.astype(kind)
+        return given
 
-    def _read_sequences(self, X: Any, lengths: Any, *, reset: bool) -> _Given:
+    def _read_sequences(self, X: Any, lengths: Any, *, reset: bool) -> Given:
+        if self.words:
+            return self._read_words(X, lengths, reset=reset)
         if isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 1:
             X = list(X)
         is_list = isinstance(X, list | tuple) and len(X) > 0 and np.ndim(X[0]) == 2
@@ -224,18 +268,23 @@ class OneLayerMemorizer(BaseEstimator):  # type: ignore[misc]  # scikit-learn ha
             sequences = read_sequences(tokens, self._lengths_of(tokens, lengths), real=True)
         if reset:
             self.n_features_in_ = sequences.n
-        return _Given(sequences, is_table, is_list)
+        return Given(sequences, sequences.tokens, is_table, is_list)
+
+    def _read_words(self, X: Any, lengths: Any, *, reset: bool) -> Given:
+        sequences = read_sequences(X, lengths, real=False)
+        self.n_features_in_ = sequences.n if reset else self.n_features_in_
+        return Given(sequences, sequences, is_table=False, is_list=not isinstance(X, np.ndarray))
 
     def _lengths_of(self, tokens: Array, lengths: Any) -> Any:
         if self.padding != "nan":
             return lengths
         if lengths is not None:
             raise OptionError("memorize", 'either lengths or padding="nan"', "both were given", "Drop one of them.")
-        return _lengths_from_nan(tokens)
+        return lengths_from_nan(tokens)
 
     def _read_y(self, y: Any, sequences: Sequences, scope: Scope) -> Array:
         """Labels [T], or reals [T] or [T, q], one per sequence or one per token in order; checked."""
-        values = _flat(y, sequences) if scope == "token" else y
+        values = flat_answers(y, sequences) if scope == "token" else y
         if self.task == "regression":
             return check_array(values, dtype=np.float64, ensure_2d=False, input_name="y", estimator=self)  # type: ignore[no-any-return]
         values = check_array(values, dtype=None, ensure_2d=False, input_name="y", estimator=self)
@@ -247,48 +296,3 @@ class OneLayerMemorizer(BaseEstimator):  # type: ignore[misc]  # scikit-learn ha
         generator = check_random_state(self.random_state)
         is_seed = isinstance(self.random_state, numbers.Integral)
         return int(self.random_state if is_seed else generator.randint(2**31 - 1))
-
-
-def _lengths(sequences: Sequences) -> Array:
-    return np.full(sequences.N, sequences.n) if sequences.lengths is None else sequences.lengths
-
-
-def _scope_of(y: Any, given: _Given) -> Scope:
-    """Answers per token only for 3-D X or lists, when the rows of y have length n or different lengths."""
-    rows = y if isinstance(y, list | tuple) else np.asarray(y)
-    if given.is_table or not np.ndim(rows[0]):
-        return "sequence"
-    sizes = {len(row) for row in rows}
-    return "token" if sizes == {given.sequences.n} or len(sizes) > 1 else "sequence"
-
-
-def _flat(y: Any, sequences: Sequences) -> Array:
-    """Answers per token, padded or as lists, into one row per token."""
-    rows = [np.asarray(row) for row in (y if isinstance(y, list | tuple) else np.asarray(y))]
-    for i, (row, k) in enumerate(zip(rows, _lengths(sequences), strict=True)):
-        if row.ndim == 0 or len(row) not in (k, sequences.n):
-            raise refuse(
-                "as many answers as tokens in each sequence",
-                f"sequence {i} has {k} tokens and y[{i}] has shape {row.shape}",
-                'Give one answer per token, or use scope="sequence".',
-            )
-    return np.concatenate([row[:k] for row, k in zip(rows, _lengths(sequences), strict=True)])
-
-
-def _lengths_from_nan(tokens: Array) -> Array:
-    """Lengths, where tokens that are NaN throughout end a sequence; NaN anywhere else is refused by name."""
-    nan: Array = np.isnan(tokens)
-    whole: Array = np.asarray(nan.all(axis=2))
-    n = tokens.shape[1]
-    lengths: Array = n - np.argmin(whole[:, ::-1], axis=1)
-    lengths[whole.all(axis=1)] = 0
-    if not lengths.all():
-        found = f"sequence {int(np.argmin(lengths))} is NaN throughout"
-    elif (stray := nan & (np.arange(n) < lengths[:, None])[:, :, None]).any():
-        i, k, c = (int(axis[0]) for axis in np.nonzero(stray))
-        found = f"sequence {i}, token {k}, component {c} is NaN, but " + (
-            "a later token is not" if whole[i, k] else "other components of that token are not"
-        )
-    else:
-        return lengths
-    raise refuse("NaN only as whole tokens at the end of a sequence", found, "Drop or impute it.")

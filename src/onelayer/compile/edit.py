@@ -119,18 +119,25 @@ def edit(model: Model, X: Any, Y: Any, lengths: Any = None) -> Edit:
     stored, rows = _stored(model)
     given = read_sequences(X, lengths, real=model.interface.vocabulary is None)
     answers = read_answers(Y, given, model.form.scope)
-    number = in_classes_of(model.form, answers)
+    made = fill_in(model, given, answers)
+    if isinstance(made, str):
+        return _build_anew(model, stored, rows, given, answers, _places(stored, given), made)
+    changed = np.flatnonzero((made[1] != rows).any(axis=1))
+    return Edit(model, _proved(model, *made), changed, in_place=True)
+
+
+def fill_in(model: Model, X: Any, Y: Any, lengths: Any = None) -> tuple[Model, Array] | str:
+    """The model with other entries in its cells, not proved yet, and all answers that it gives; or why not."""
+    stored, rows = _stored(model)
+    given = read_sequences(X, lengths, real=model.interface.vocabulary is None)
+    number = in_classes_of(model.form, read_answers(Y, given, model.form.scope))
     place = _places(stored, given)
     if (place < 0).any() or (number < 0).any():
-        what = "a sequence" if (place < 0).any() else "a class"
-        return _build_anew(model, stored, rows, given, answers, place, f"{what} is new to it")
+        return f"{'a sequence' if (place < 0).any() else 'a class'} is new to it"
     wanted = rows.copy()
     wanted[_rows_of(stored, place, model.form.scope)] = number
-    changed = np.flatnonzero((wanted != rows).any(axis=1))
     made = _in_place(model, stored, wanted)
-    if made is None:
-        return _build_anew(model, stored, rows, given, answers, place, "no cell has room for other answers")
-    return Edit(model, _proved(model, made, wanted), changed, in_place=True)
+    return "no cell has room for other answers" if made is None else (made, wanted)
 
 
 def forget(model: Model, X: Any, lengths: Any = None) -> Edit:
