@@ -142,6 +142,7 @@ def _pack_lanes(
                 first_lane = lane.coordinate, _of_first_lane(keys, cuts, filled)
             if peel(_cells(first_lane[1], shape, cuts), TABLES * shape.rows * shape.columns) is None:
                 continue
+            first_lane = None  # its memory is needed for all lanes
         words = _fill_lanes(keys, shape, cuts, filled)
         if words is not None:
             return build(shape, tables, lane, words, len(keys.counts), dtype)
