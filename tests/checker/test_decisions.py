@@ -45,6 +45,9 @@ def test_what_does_not_overflow_is_known_by_its_ends(A, units) -> None:
             low, high = np.array([-inside, a, 0.0]), np.array([inside, b, 0.0])
             assert within_range(low, high, largest, units, A).tolist() == [True, False, True]
     assert within_range(np.zeros(0), np.zeros(0), largest, units, A).shape == (0,)
+    apart = np.array([[0.0, 0.0], [0.0, 16.0], [16.0, 0.0]])  # every coordinate of a token counts
+    assert within_range(-apart, apart, largest, units, A).tolist() == [True, False, False]
+    assert within_range(np.zeros((0, 2)), np.zeros((0, 2)), A.big, units, A).shape == (0,)
 
 
 def steps(count: int, sign: float, largest: float = 1.0, smallest: float = 1.0) -> Steps:

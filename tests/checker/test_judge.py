@@ -345,6 +345,14 @@ def test_ways_that_contradict_each_other_before_attention_are_refused() -> None:
         Judge(few, data(np.zeros(6), n=2)).judge(claim(eps=0.5))
 
 
+def test_the_part_of_a_readout_that_was_searched_is_compared() -> None:
+    judge = Judge(Network(np.zeros((3, 2, 1))), data(np.zeros(6), n=2))
+    samples, part = judge.samples(FLOAT32, "token"), Readout(disagrees=[3])
+    with pytest.raises(Disagreement, match="sequence 1, token 1"):
+        judge.compare_ways(samples, FLOAT32, part)
+    judge.compare_ways(samples, FLOAT32)
+
+
 def test_ways_are_not_compared_where_nobody_asks() -> None:
     d = data([1, 2])
     judge = Judge(Network(column([1, 2]), disagrees=[0]), d, compare=False)

@@ -55,6 +55,11 @@ def test_the_class_leads_by_exactly_the_margin(arith) -> None:
     assert "4 answers, each leads by at least 1" in found.verdict.why
 
 
+def test_two_outputs_are_enough() -> None:
+    last = {"readout.1.weight": [[0, 2]], "readout.1.bias": [0, -1]}
+    assert verdict(logits((0, 1), last=last, names=2)) == ("VERIFIED", "")
+
+
 @pytest.mark.parametrize(
     ("numbers", "answers", "where"),
     [

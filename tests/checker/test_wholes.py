@@ -76,6 +76,30 @@ def test_a_unit_that_nothing_reads_is_left_out() -> None:
     assert value(blocks.times(np.ones((1, 6)))) == [[0, 0]]
 
 
+@pytest.mark.parametrize("signs", [1, -1])
+def test_the_largest_token_answers_for_all_or_each_for_itself(signs: int) -> None:
+    """Both ways give the sum; what does not fit is refused by both."""
+    weights, none = Weights.of(signs * np.ones((2, 1))), Signed.of(np.zeros(1))
+    fit = np.array([[LIMIT, 0.0], [0.0, LIMIT]])  # the largest of both would not
+    for x in (fit, fit / 2, np.zeros((0, 2)), np.zeros((3, 2))):
+        found = weights.add_exactly(x, none, FLOAT32)
+        assert found is not None
+        assert found.tolist() == (signs * x.sum(axis=1, keepdims=True)).tolist()
+    assert weights.add_exactly(np.array([[LIMIT, 1.0], [0.0, 0.0]]), none, FLOAT32) is None
+    assert weights.add_exactly(fit, Signed.of(np.array([signs * 1.0])), FLOAT32) is None
+    both = Weights.of(np.array([[[1.0, -2.0]], [[3.0, 0.0]]]))
+    found = both.add_exactly(np.array([[5.0, 7.0], [1.0, 0.0]]), Signed.of(np.array([1.0, -1.0, 0.0, 2.0])), REAL)
+    assert found is not None
+    assert found.tolist() == [[6, -11, 21, 2], [2, -3, 0, 2]]
+
+
+def test_the_largest_token_is_of_units_that_are_read() -> None:
+    weights = Weights.of(np.array([[1.0], [0.0]]))
+    found = weights.add_exactly(np.array([[3.0, 2.0**30]]), Signed.of(np.array([4.0])), FLOAT32)
+    assert found is not None
+    assert found.tolist() == [[7]]
+
+
 def test_units_of_one_kind_are_added_up_first() -> None:
     W = np.array([[1.0, 0.0], [-2.0, 3.0], [1.0, 0.0], [0.0, 0.0]])
     kinds = Kinds.of(W)

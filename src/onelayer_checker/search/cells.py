@@ -113,8 +113,8 @@ def families(W: Array, b: Array, plain: Array, block: Array) -> tuple[list[tuple
     listed = []
     for i, j in zip(np.append(inside[:1], z[cut]).tolist(), np.append(a[cut], inside[-1:]).tolist(), strict=True):
         own = [x[i : j + 1] for x in bounds]
-        read = np.bincount(at[i : j + 1][slope[i : j + 1] != 0], minlength=1) > 0
-        columns = np.flatnonzero(read | (np.arange(len(read)) == 0))  # every coordinate that is read, and the first
+        read = np.append(at[i : j + 1][slope[i : j + 1] != 0], 0)
+        columns = np.flatnonzero(np.bincount(read))  # every coordinate that is read, and the first
         columns = columns[np.argsort(~np.isfinite(own[3])[:, columns].any(axis=0), kind="stable")]
         low, high, off, beyond = (x[:, columns] for x in own)
         cells = Cells(columns, low, high, off, beyond, b.shape[1], largest, smallest)

@@ -41,7 +41,7 @@ def within_range(low: Array, high: Array, largest: float, units: int, A: Arithme
         return np.ones(len(low), bool)
     reach = (np.maximum(np.abs(low), np.abs(high)) + 2) * largest
     fits = units * reach < A.big / 8  # false for infinity and NaN
-    return np.asarray(fits.reshape(len(low), -1).all(axis=1))
+    return np.asarray(fits if fits.ndim == 1 else fits.all(axis=1))
 
 
 @dataclass(frozen=True)

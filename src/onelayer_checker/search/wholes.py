@@ -70,7 +70,10 @@ class Weights:
 
     def times(self, x: Array) -> Signed:
         """Sums of products with x [T, units], none below 0."""
-        return self.signed.times(x if self.used.all() else x.T[self.used].T)
+        return self.signed.times(self.read(x))
+
+    def read(self, x: Array) -> Array:
+        return x if self.used.all() else x.T[self.used].T
 
     def add_exactly(self, x: Array, bias: Signed, A: Arithmetic) -> Array | None:
         """The same with a bias, as `add_exactly`. Sums of one sign grow with every number of x: where those of a
@@ -78,12 +81,11 @@ class Weights:
 
         Theorem: proofs/ExactSums.v signed_sums_fit_exact, computed_size_exact.
         """
-        largest = self.times(x.max(axis=0, keepdims=True, initial=0.0))
+        x = self.read(x)
+        largest = self.signed.times(x.max(axis=0, keepdims=True, initial=0.0))
         if add_exactly([largest, bias], A) is None:
-            return add_exactly([self.times(x), bias], A)
-        total = _times(x if self.used.all() else x.T[self.used].T, self.signed.value)
-        total += bias.value
-        return total
+            return add_exactly([self.signed.times(x), bias], A)
+        return _times(x, self.signed.value) + bias.value
 
 
 @dataclass(frozen=True)
