@@ -93,8 +93,6 @@ def test_a_saved_model_has_its_logits(model, tmp_path) -> None:
 
 
 def test_torch_and_onnx_give_the_certified_classes(model, tmp_path) -> None:
-    pytest.importorskip("torch")
-    pytest.importorskip("onnxruntime")
     model.save(tmp_path / "m")
     assert replay(tmp_path / "m", ["numpy", "torch", "onnx"]) == {"numpy": "", "torch": "", "onnx": ""}
     import torch
