@@ -196,7 +196,8 @@ def contexts(net: Any, tokens: Array, lengths: Array | None = None) -> Array:
         raise OptionError("lab", "a trained model, or one of to_torch", f"{type(net)}", "Give outputs instead.")
 
     def after_attention(ids: Tensor, counts: Tensor | None = None) -> Tensor:
-        h = ids.to(net.attention.W_Q.dtype) if net.embedding is None else net.embedding(ids)
+        places = framework().arange(ids.shape[1])
+        h = ids.to(net.attention.W_Q.dtype) if net.embedding is None else net.embedding(ids, places)
         h = net.feedforward(h)
         found: Tensor = h + net.attention(h, inside(ids, counts))
         return found

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from onelayer_checker.core.balls import Arithmetic, Array, Ball, is_power
+from onelayer_checker.core.balls import Arithmetic, Array, Ball
 from onelayer_checker.core.budget import spend
 from onelayer_checker.search.steps import Steps, ends, within_range
 
@@ -129,7 +129,7 @@ def _slopes(W: Array) -> tuple[Array, Array, Array]:
     """Of units [c, K, size]: the coordinate that each reads, its weight, and whether there is only one, a power."""
     at = np.abs(W).argmax(axis=0)
     slope = np.take_along_axis(W, at[None], axis=0)[0]
-    return at, slope, (np.count_nonzero(W, axis=0) <= 1) & is_power(slope)
+    return at, slope, (np.count_nonzero(W, axis=0) <= 1) & ((slope == 0) | (np.frexp(np.abs(slope))[0] == 0.5))
 
 
 def _bounds(at: Array, slope: Array, b: Array, c: int) -> tuple[Array, Array, Array, Array]:
