@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import resource
+import os
 import subprocess
 import sys
 import tempfile
@@ -18,14 +18,8 @@ import numpy as np
 from onelayer import memorize, save
 
 n = d = 16
-#: The checker in a process of its own, which says at the end how much memory it had at most.
-CHECK = """
-import atexit, runpy, sys
-peak = lambda: [line for line in open("/proc/self/status") if line.startswith("VmHWM")][0]
-atexit.register(lambda: sys.stderr.write(peak()))
-sys.argv = ["onelayer_checker", *sys.argv[1:], "--json"]
-runpy.run_module("onelayer_checker", run_name="__main__")
-"""
+#: A short verification is measured so often, and the least CPU time counts: other work only adds to it.
+RUNS, SHORT = 5, 2.0
 
 
 @contextmanager
@@ -42,20 +36,28 @@ def bundle(N: int) -> Iterator[tuple[Path, str]]:
 
 
 def verification(path: Path, claims: str, N: int, *options: str) -> dict[str, Any]:
-    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    command = [sys.executable, "-c", CHECK, str(path), *options]
-    done = subprocess.run(command, capture_output=True, text=True)
-    after, seconds = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter() - start
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    """`python -I -m onelayer_checker`, process start included: CPU time and memory of the process and its own."""
+    command = [sys.executable, "-I", "-m", "onelayer_checker", str(path), "--json", *options]
+    runs: list[tuple[float, float, float, str]] = []
+    while not runs or (len(runs) < RUNS and runs[0][0] < SHORT):
+        start = time.perf_counter()
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        said = process.stdout.read()
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        seconds = time.perf_counter() - start
+        runs.append((used.ru_utime + used.ru_stime, seconds, used.ru_maxrss / 1e6, json.loads(said)["result"]))
+    cpu, seconds, peak, result = min(runs)
     return {
         "N": N,
         "answers": N * n,
         "claims": claims,
-        "result": json.loads(done.stdout)["result"],
+        "result": result,
         "seconds": seconds,
         "cpu s": cpu,
         "cpu s per sequence": cpu / N,
-        "peak GB": int(done.stderr.split()[-2]) / 1e6,  # of the first process
+        "peak GB": peak,
     }
 
 

@@ -85,7 +85,9 @@ class Weights:
         largest = self.signed.times(x.max(axis=0, keepdims=True, initial=0.0))
         if add_exactly([largest, bias], A) is None:
             return add_exactly([self.signed.times(x), bias], A)
-        return _times(x, self.signed.value) + bias.value
+        total = _times(x, self.signed.value)
+        total += bias.value  # in place: it may be large
+        return total
 
 
 @dataclass(frozen=True)
