@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from onelayer import OptionError, edit, forget, load, memorize, memorize_text
-from onelayer.errors import HypothesisError
+from onelayer.errors import DataError, HypothesisError
 
 RNG = np.random.default_rng(3)
 X, Y = RNG.integers(0, 60, (80, 6)), RNG.integers(0, 9, (80, 6))
@@ -164,3 +164,12 @@ def test_the_command_writes_the_new_model_and_says_what_changed(tmp_path, capsys
     assert all((weights[name] == a).all() for name, a in new.transformer.tensors())
     command(tmp_path / "new", changes, tmp_path / "again")
     assert "0 answers changed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", ["packed", "plateaus"])
+def test_changes_that_contradict_each_other_are_refused(models, kind) -> None:
+    """The last of them would have won without a word."""
+    other = (Y[:1] + 1) % 9
+    with pytest.raises(DataError, match="sequences 1 and 3 are equal, and their answers differ"):
+        edit(models[kind], X[[5, 0, 7, 0]], np.concatenate([Y[[5, 0, 7]], other]))
+    assert edit(models[kind], X[[0, 0]], np.concatenate([other, other])).verify() == "VERIFIED"

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from onelayer.certificates.certificate import Certificate, certify_data, judge_claims
 from onelayer.certificates.names import certifiable, names_of
 from onelayer.compile.memorize import memorize
-from onelayer.errors import OptionError
+from onelayer.errors import DataError, OptionError
 from onelayer.gadgets.logits import Logits
 from onelayer.gadgets.stacks import layers_of
 from onelayer.interfaces import Answers as Interface
@@ -119,6 +119,7 @@ def edit(model: Model, X: Any, Y: Any, lengths: Any = None) -> Edit:
     stored, rows = _stored(model)
     given = read_sequences(X, lengths, real=model.interface.vocabulary is None)
     answers = read_answers(Y, given, model.form.scope)
+    _refuse_contradictions(given, answers)
     made = fill_in(model, given, answers)
     if isinstance(made, str):
         return _build_anew(model, stored, rows, given, answers, _places(stored, given), made)
@@ -186,6 +187,16 @@ def _keys(s: Sequences, names: Array | None, dtype: Any = None) -> Iterator[tupl
     full = np.full(s.N, s.n) if s.lengths is None else s.lengths
     for i, length in enumerate(full.tolist()):
         yield i, tokens[i, :length].tobytes()
+
+
+def _refuse_contradictions(given: Sequences, answers: Answers) -> None:
+    """Of equal sequences the last would win without a word."""
+    first = _places(given, given)
+    for i in np.flatnonzero(first != np.arange(given.N)).tolist():
+        before, own = (_rows_of(given, np.array([k]), answers.form.scope) for k in (first[i], i))
+        if not np.array_equal(answers.rows[before], answers.rows[own]):
+            found = f"sequences {first[i]} and {i} are equal, and their answers differ"
+            raise DataError("data", "one change for each sequence", found, "Keep one of them.")
 
 
 def _rows_of(stored: Sequences, place: Array, scope: str) -> Array:
