@@ -68,7 +68,9 @@ class Abilities:
 
     def logits(self, X: Any, lengths: Any = None) -> Array:
         """One number for each class, in the order of ``form.classes``: [N, n, C], or [N, C] for one answer each."""
-        if not self.has_logits:
+        if (
+            not self.has_logits and len(self.interface.form.classes or ()) != 1
+        ):  # of one class its number, 0, is one
             needs, found = "a model with logits", f"this model {self.interface.says} and has none"
             remedy = "Make it with memorize(..., logits=True), or of a model of classes with with_logits(model)."
             raise OptionError("data", needs, found, remedy)

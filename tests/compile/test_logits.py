@@ -190,3 +190,10 @@ def test_a_text_has_probabilities_already() -> None:
     assert (made.log_prob("to bee, or") < -1e9).any()
     windows = np.array([made.interface.window("to be, o")])
     assert made.predict_proba(windows)[0].argmax() == ord("r")
+
+
+def test_one_class_alone_is_certain() -> None:
+    single = memorize([[1, 2]], [["yes", "yes"]], logits=True, certify=False)
+    np.testing.assert_array_equal(single.logits([[1, 2]]), np.zeros((1, 2, 1)))
+    np.testing.assert_array_equal(single.predict_proba([[1, 2]]), np.ones((1, 2, 1)))
+    assert single.log_prob([[1, 2]], [["yes", "yes"]]).tolist() == [[0, 0]]
