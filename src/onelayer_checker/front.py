@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-import onelayer_checker.core.largest
-import onelayer_checker.core.separated  # noqa: F401  (both add claims to the core's)
+import onelayer_checker.core.separated  # noqa: F401  (adds a claim to the core's)
 from onelayer_checker.core.budget import Beyond, limited
 from onelayer_checker.core.claims import RINGS, Claim, Verdict, kind_of
 from onelayer_checker.core.files import Malformed, fields, read_folder, shown
@@ -26,8 +25,9 @@ if TYPE_CHECKING:
     from onelayer_checker.arb.engine import Engine
     from onelayer_checker.looped.judge import LoopJudge
 
-#: Claims that further rings judge. A ring is imported when a folder has one; other folders never enter it.
+#: Claims whose modules are imported when a folder has one; other folders never enter these rings.
 FUNCTIONS, LOOPED = "onelayer_checker.functions", "onelayer_checker.looped.kinds"
+RINGS |= {"argmax": "onelayer_checker.core.largest"}
 RINGS |= dict.fromkeys(("sup_error", "lp_error", "sup_error_everywhere", "formula_error"), FUNCTIONS)
 RINGS |= dict.fromkeys(("equals", "selects", "within", "rounds", "minimises", "attends"), LOOPED)
 RINGS |= dict.fromkeys(("identifies", "ambiguous"), LOOPED)

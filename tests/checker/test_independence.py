@@ -85,7 +85,7 @@ def test_the_front_door_knows_the_claims_of_every_ring() -> None:
         from onelayer_checker import front
         from onelayer_checker.core.claims import KINDS, RINGS, kind_of
         own = set(KINDS)
-        import onelayer_checker.functions, onelayer_checker.looped.kinds
+        import onelayer_checker.core.largest, onelayer_checker.functions, onelayer_checker.looped.kinds
         assert set(RINGS) == set(KINDS) - own, set(RINGS) ^ (set(KINDS) - own)
         for name, module in RINGS.items():
             assert kind_of(name).judge.__module__.startswith(module.rsplit(".kinds")[0]), name

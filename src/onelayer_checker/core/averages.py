@@ -9,7 +9,7 @@ import numpy as np
 from onelayer_checker.core.balls import NORMAL, TINY, UP, Arithmetic, Array, Ball, U, gamma
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Totals:
     """Sums over k balls [..., k, b] as float64 computes them, of midpoints, of their sizes and of radii; and the
     largest size of a number in the balls."""

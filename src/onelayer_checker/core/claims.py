@@ -91,9 +91,9 @@ class Kind:
     least_bound: Callable[[Any, Claim, float], float] | None = None
 
 
-#: Types of claims by name. The core's own are added by `judge.py`; a further ring adds its own when it is imported.
+#: Types of claims by name. A module adds those it judges when it is imported.
 KINDS: dict[str, Kind] = {}
-#: For types of further rings, the module to import: a folder without such a claim never enters the ring.
+#: For types that few folders have, and for those of further rings, the module to import when one is met.
 RINGS: dict[str, str] = {}
 
 

@@ -25,7 +25,7 @@ class Incomparable(Exception):
     """The data given is not of the kind that the certificate is about."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sequences:
     """Sequences one after another without padding, and a row of answers for each token, or for each sequence."""
 

@@ -31,7 +31,7 @@ BLOCK, CACHED = 1 << 18, 1 << 16
 QUERIES = 8
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Network:
     tensors: dict[str, Array]  # float64 copies of the weights
     dtype: np.dtype
@@ -154,7 +154,7 @@ class Network:
         return Ball(*(np.broadcast_to(a, v.m.shape) for a in (y.m, y.r))) if alike else y
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Stream:
     """The residual stream before attention, and what attention reads off it: of sequences, or of every different
     token at every place, of which sequences are made up by ``ids``."""

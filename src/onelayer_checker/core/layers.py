@@ -13,7 +13,7 @@ from onelayer_checker.core.exactness import exact_products, whole_products
 PART = 1 << 13  # blocks
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Layer:
     """y = x W + b; a block-diagonal W is kept as [groups, inputs, outputs]."""
 
@@ -72,7 +72,7 @@ def run_stack(layers: tuple[Layer, ...], x: Ball, A: Arithmetic) -> Ball:
     return run_stack((following, *rest[2:]), joined(parts), A)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Stack:
     """Layers with ReLU between them, all of them evaluated. A faster way to the same balls is a subclass."""
 

@@ -11,7 +11,7 @@ from onelayer_checker.core.files import Malformed, shown
 from onelayer_checker.core.graph import Network
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Data:
     tokens: Array
     lengths: Array

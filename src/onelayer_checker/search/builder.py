@@ -27,7 +27,7 @@ class NotSearched(Exception):
     """The layers are of another kind; they are evaluated."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Builder:
     A: Arithmetic
     operations: list[Operation] = field(default_factory=list)

@@ -18,7 +18,7 @@ CROWD = 4096
 SORTED = 1 << 14
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Cells:
     """Along some coordinates: cell j is on within [on_low, on_high], and off beyond off_low and off_high."""
 

@@ -23,7 +23,7 @@ MOST_LIVE = 64
 FEW_WAYS = 1 << 10
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Decide:
     """A family of cells, or a staircase, that reads balls."""
 
@@ -41,7 +41,7 @@ class Decide:
         token.choose(self.by, family.decide(t, A))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DecideInRow:
     """A staircase whose thresholds another choice names."""
 
@@ -54,7 +54,7 @@ class DecideInRow:
         token.choose(self.by, self.family.decide(token.balls[self.slot], token.choices[self.row], A))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Evaluate:
     """A layer of the core, on units with balls."""
 
@@ -89,7 +89,7 @@ class Evaluate:
         return Signed.of(self.layer.bias)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Add:
     """Sums that are evaluated for every token; ``few`` are slots of units that may differ from 0, and weights."""
 
@@ -125,7 +125,7 @@ class Add:
         return [Kinds.of(W) for _, W in self.few]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Gate:
     """Sums that are at most 0, so that ReLU makes them exactly 0, but for a few that the choices ``by`` name."""
 
@@ -193,7 +193,7 @@ class Gate:
         return top, size
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Pick:
     """Some of the units with balls."""
 
@@ -207,7 +207,7 @@ class Pick:
             token.whole[self.into] = token.whole[self.slot][self.columns]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Collect:
     """Units with balls, put together of parts."""
 

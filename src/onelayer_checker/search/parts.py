@@ -28,7 +28,7 @@ from onelayer_checker.core.exactness import normal, sums_fit
 from onelayer_checker.search.wholes import Signed
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Known:
     """Units that are one row of a table, which the choice ``by`` of a token names.
 
@@ -63,7 +63,7 @@ class Known:
         return Rows(self.by, value, size, len(own), False, True) if sums_fit(size.max(initial=0.0), REAL) else None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Few:
     """For each token at most m units differ from 0; ``slot`` says which of ``units``, and what they are."""
 
@@ -71,7 +71,7 @@ class Few:
     slot: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Dense:
     """Units with a ball for each token, in ``slot``."""
 
@@ -82,7 +82,7 @@ class Dense:
 Part = Known | Few | Dense
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Rows:
     """Row ``by`` of ``value`` [K, o] is added to a sum: exact numbers, of terms whose sizes add up to ``size``."""
 
@@ -104,7 +104,7 @@ class Rows:
         return Signed(plus, minus if minus.any() else None)
 
 
-@dataclass
+@dataclass(eq=False)
 class Token:
     """What is known of the tokens at hand: choices [T], balls [T, U], and the few units that may differ from 0."""
 

@@ -20,7 +20,7 @@ MOST_FAMILIES = 4096
 MOST_SPREAD = 1 << 14
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Plan:
     operations: list[Operation]
     output: int

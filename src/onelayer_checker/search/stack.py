@@ -31,7 +31,7 @@ from onelayer_checker.search.plan import Plan
 ALL, SOME, WORK = 1 << 25, 1 << 20, 1 << 22
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Searched(Stack):
     """A stack that is searched; what the search leaves open is evaluated."""
 

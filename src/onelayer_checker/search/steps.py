@@ -44,7 +44,7 @@ def within_range(low: Array, high: Array, largest: float, units: int, A: Arithme
     return np.asarray(fits if fits.ndim == 1 else fits.all(axis=1))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Steps:
     """Along one coordinate, or its negative: a step is on from ``on`` on, and off up to ``off``."""
 
@@ -89,7 +89,7 @@ class Steps:
         return np.searchsorted(self.on, self.sign * t, side="right")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RowSteps:
     """Steps along one coordinate whose thresholds are a row of a table: unit g is relu(table[row, g] - slope t).
 

@@ -13,7 +13,7 @@ from onelayer_checker.search.parts import Rows, Token, added, whole
 from onelayer_checker.search.wholes import Signed, Weights, add_exactly
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sums:
     """What o sums are made of: chosen rows, balls x with weights [i, o], and a bias."""
 

@@ -16,7 +16,7 @@ from onelayer_checker.core.balls import Arithmetic, Array, Ball, product
 from onelayer_checker.core.exactness import sums_fit
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Signed:
     """Whole numbers by their signs: each is plus - minus."""
 
@@ -56,7 +56,7 @@ def _times(x: Array, W: Array) -> Array:
     return blocks.reshape(groups * outputs, len(x)).T
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Weights:
     """Weights of a layer; a unit that no sum reads need not be a whole number."""
 
@@ -90,7 +90,7 @@ class Weights:
         return total
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Kinds:
     """Weights [units, o] of units of a few kinds: those of a kind have the same weights."""
 
