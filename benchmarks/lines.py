@@ -58,9 +58,19 @@ def run() -> dict[str, list[dict[str, Any]]]:
     for module in [*aims.modules("core", None), *aims.modules("search", None), *FUNCTIONS, *LOOPED]:
         before = known.get(module, {})
         same = before.get("digest") == digest(module) and before["left"] == 0
-        rows.append(before if same else row(module, attack_module(module)))
+        if not same:
+            known[module] = row(module, attack_module(module))
+            _keep(list(known.values()))
+        rows.append(known[module])
     total = {name: sum(each[name] for each in rows) for name in rows[0] if name not in ("module", "digest")}
     return {TITLE: [*rows, {"module": "all", "digest": "", **total}]}
+
+
+def _keep(rows: list[dict[str, Any]]) -> None:
+    """At once: an hour of attacks is not lost with the module that ends it."""
+    recorded = json.loads(RECORD.read_text()) if RECORD.exists() else {"tables": {}}
+    recorded["tables"][TITLE] = rows
+    RECORD.write_text(json.dumps(recorded, indent=1) + "\n")
 
 
 def _read_recorded() -> list[dict[str, Any]]:

@@ -19,7 +19,7 @@ from onelayer_checker.core.samples import Data
 SMALL = 1 << 60
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Names:
     scope: str
     causal: bool
