@@ -79,7 +79,8 @@ def cost(rng: np.random.Generator) -> list[dict[str, Any]]:
     whole, part = [], []
     for _ in range(5):
         start = time.perf_counter()
-        problem, found = search(read_problem(X, Y, {"default": NOBODY, "dtype": "float32"}))
+        problem = read_problem(X, Y, {"default": NOBODY, "dtype": "float32"})
+        found = search(problem)
         model = assemble(problem, found)
         whole.append(time.perf_counter() - start)
         start = time.perf_counter()

@@ -26,7 +26,7 @@ from onelayer.gadgets.stacks import Covered, Parts
 from onelayer.interfaces import Answers, Examples, Function, NextToken
 from onelayer.interfaces.answers import Outside
 from onelayer.interfaces.evaluator import Evaluation, Evaluator
-from onelayer.ledger import Ledger
+from onelayer.ledger import Constant, Ledger
 from onelayer.measure import pictures
 from onelayer.measure.recall import recall
 from onelayer.network.trace import Trace, trace
@@ -159,6 +159,12 @@ class Model(Abilities, EqualByContent):
         """As `read`; but with a default, sequences with unseen tokens are not refused, only marked as unknown."""
         unseen: Literal["refuse", "mark"] = "refuse" if self.interface.default is None else "mark"
         return self.interface.read(self.transformer, X, lengths, unseen)
+
+    def with_notes(self, *notes: Constant, **changes: Any) -> Model:
+        """The same weights with more lines in the ledger; what was recognised in them is not recognised again."""
+        noted = replace(self, ledger=Ledger((*self.ledger.lines, *notes)), **changes)
+        vars(noted).update({name: vars(self)[name] for name in ("evaluator", "windows") if name in vars(self)})
+        return noted
 
     # Proofs and files ------------------------------------------------------------------------------------------
 

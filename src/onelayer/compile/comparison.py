@@ -70,17 +70,16 @@ def smallest(problem: Problem, on_step: Step | None = None) -> tuple[Problem, Be
     settled = replace(problem, dtype_is_free=False)
     try:
         float64_is_next = problem.dtype_is_free and problem.dtype == np.float32
-        first = Candidate(*search(settled, on_step, float64_is_next))
+        first = Candidate(settled, search(settled, on_step, float64_is_next))
     except PrecisionError:
         if not _coded_first(problem):
             raise
-        first = _as_if_not_asked_for(
-            problem, Candidate(*search(replace(settled, mapping="lattice"), on_step)), CODED
-        )
+        coded = replace(settled, mapping="lattice")
+        first = _as_if_not_asked_for(problem, Candidate(coded, search(coded, on_step)), CODED)
     compared = [first]
     for other in _others(problem, first):
         try:
-            compared.append(_as_if_not_asked_for(problem, Candidate(*search(other, on_step)), SMALLEST))
+            compared.append(_as_if_not_asked_for(problem, Candidate(other, search(other, on_step)), SMALLEST))
         except HypothesisError:
             continue
     if len(compared) == 1:

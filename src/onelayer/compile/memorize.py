@@ -181,15 +181,16 @@ def assemble(problem: Problem, found: BestCandidate, about_data: tuple[Constant,
         default=None if problem.default is None else tuple(problem.default.tolist()),
         stored_bits=stored,
     )
-    model, extra = Model(transformer, interface, Ledger(()), gadgets=gadgets), []
+    model = Model(transformer, interface, Ledger(()), gadgets=gadgets)
     if READOUTS[fitted.kind].interpolates:
         error = _measured_error(problem, model, fitted.kind)
         model = replace(model, interface=replace(interface, error_upper=error))
-        extra = [Constant("readout_error", error, "largest |output - answer| over the data, measured")]
-    built = replace(model, ledger=Ledger((*_ledger(problem, found, model), *extra, *about_data)))
-    if "evaluator" in vars(model):  # of the same weights: what was recognised need not be recognised again
-        vars(built)["evaluator"] = model.evaluator
-    return append_logits(built) if problem.logits else built
+        about_data = (
+            Constant("readout_error", error, "largest |output - answer| over the data, measured"),
+            *about_data,
+        )
+    model = model.with_notes(*_ledger(problem, found, model), *about_data)
+    return append_logits(model) if problem.logits else model
 
 
 def _measured_error(problem: Problem, model: Model, readout: str) -> float:

@@ -28,7 +28,7 @@ from onelayer.gadgets.place_gates import PlaceGates
 from onelayer.gadgets.stacks import Covered, compose
 from onelayer.gadgets.window_sums import WindowSums
 from onelayer.ledger import Constant, Ledger
-from onelayer.network import Attention, Embedding, Linear, Transformer
+from onelayer.network import Embedding, Linear, Transformer
 from onelayer.problems.windows import TextWindows
 from onelayer.readouts import packed_blocks, packed_sizes, retrieval
 from onelayer.readouts.packed_blocks import KeyBlocks
@@ -235,12 +235,6 @@ def _fits(context: int) -> bool:
         return False
 
 
-def _summing_attention(n: int, s: int) -> Attention:
-    """Sums over what a token sees. Its own code needs no more weight than others have: all windows end at one
-    place, and keys that lean on the last token would not fill their cells evenly."""
-    return replace(summing_attention(s, float(n), DTYPE, separate=False), causal=True)
-
-
 def _assemble(windows: TextWindows, draw: TextCodes, cells: Readout, seed: int, attempt: int) -> Built:
     n, s = windows.context, draw.table.shape[1]
     positions = np.zeros((n, s), DTYPE)
@@ -248,8 +242,11 @@ def _assemble(windows: TextWindows, draw: TextCodes, cells: Readout, seed: int, 
     classes = np.arange(len(windows.distributions), dtype=np.float64)
     distribution = on_a_line(classes, windows.distributions, DTYPE).gadgets
     bottleneck = Affine(Linear(np.eye(s, dtype=DTYPE), draw.offset.astype(DTYPE)))
+    # Sums over what a token sees. Its own code needs no more weight than others have: all windows end at one place,
+    # and keys that lean on the last token would not fill their cells evenly.
+    attention = replace(summing_attention(s, float(n), DTYPE, separate=False), causal=True)
     transformer, gadgets = compose(
-        _summing_attention(n, s),
+        attention,
         Embedding(table=draw.table, positions=positions),
         (draw.places,),
         (bottleneck, *cells.gadgets, *distribution),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from numpy.typing import NDArray
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 from onelayer.certificates.certificate import certify_data
 from onelayer.certificates.tolerance import Unproved
 from onelayer.errors import OnelayerError
-from onelayer.ledger import Constant, Ledger
+from onelayer.ledger import Constant
 from onelayer.model import Model
 from onelayer.problems.blocks import is_mapped
 
@@ -46,8 +45,8 @@ def certify_model(
             return without_proof(model, f"{error.found}. {error.remedy} {ASK}")
         except OnelayerError as error:  # names that no file holds, answers closer than their rounding
             return without_proof(model, f"{error.found}. {error.remedy}")
-    made = _note_proof(model, True, f"{len(proof.claims)} claims, which the checker proved; `verify` asks it again")
-    return replace(made, certificate=proof)
+    why = f"{len(proof.claims)} claims, which the checker proved; `verify` asks it again"
+    return model.with_notes(Constant("certified", True, why), certificate=proof)
 
 
 def too_large(tokens: Array) -> str:
@@ -58,10 +57,4 @@ def too_large(tokens: Array) -> str:
 
 
 def without_proof(model: Model, why: str) -> Model:
-    return _note_proof(model, False, why)
-
-
-def _note_proof(model: Model, proved: bool, why: str) -> Model:
-    built = replace(model, ledger=Ledger((*model.ledger.lines, Constant("certified", proved, why))))
-    vars(built).update({name: vars(model)[name] for name in ("evaluator", "windows") if name in vars(model)})
-    return built
+    return model.with_notes(Constant("certified", False, why))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -68,7 +67,7 @@ def memorize_text(
     b'tion'
     """
     say = on_step or (lambda _: None)
-    _check_wishes(text, seed, tokenizer, vocabulary_size, false_hits)
+    _check_options(text, seed, tokenizer, vocabulary_size, false_hits)
     construction.hypotheses(context)
     say("splitting the text into tokens")
     size = VOCABULARY if vocabulary_size is None else vocabulary_size
@@ -83,7 +82,7 @@ def memorize_text(
     interface = _interface_of(windows, tokens, ledger, knows_stored=false_hits is not None)
     model = Model(transformer, interface, ledger, gadgets=gadgets)
     if false_hits is not None:
-        model = _measure_unknown(model, windows, seed)
+        model = model.with_notes(*unknown_windows(model, windows, seed))
     if certify is None and len(ids) > MOST_PROVED:
         return without_proof(model, f"a proof about {len(ids):,} windows takes long. {ASK}")
     return certify_model(model, certify, lambda: of_text(model, text), lambda: recall(model, text).first_wrong, say)
@@ -101,14 +100,6 @@ def _interface_of(windows: TextWindows, tokens: Tokens, ledger: Ledger, knows_st
     )
 
 
-def _measure_unknown(model: Model, windows: TextWindows, seed: int) -> Model:
-    """With what it does with windows that the text does not have in its ledger."""
-    lines = unknown_windows(model, windows, seed)
-    made = replace(model, ledger=Ledger((*model.ledger.lines, *lines)))
-    vars(made).update({name: vars(model)[name] for name in ("evaluator", "windows") if name in vars(model)})
-    return made
-
-
 def python_reference() -> str:
     """The language reference that comes with Python (`help("topics")`), its topics in order, NUL between them."""
     try:
@@ -120,7 +111,7 @@ def python_reference() -> str:
     return "\x00".join(topics[name] for name in sorted(topics))
 
 
-def _check_wishes(
+def _check_options(
     text: Any, seed: int, tokenizer: str | None, vocabulary_size: int | None, false_hits: float | None
 ) -> None:
     if not isinstance(text, str | bytes | os.PathLike):

@@ -71,8 +71,12 @@ class RealStream:
 
     @cached_property
     def norm(self) -> float:
-        """The largest norm of a token over scale: bounds every projection by Cauchy and Schwarz."""
-        return _largest_norm(self.tokens, self.scale)
+        """The largest norm of a token over scale, rounded up: bounds every projection by Cauchy and Schwarz."""
+        inverse, largest = 1.0 / self.scale, 0.0
+        for rows in blocks(self.tokens):  # without a copy of all tokens
+            block = self.tokens[rows] * inverse
+            largest = max(largest, float(np.einsum("ijk,ijk->ij", block, block).max()))
+        return float(np.sqrt(largest) * (1 + 1e-6))
 
     @staticmethod
     def prepare(sequences: Sequences, dtype: np.dtype[Any], positions: bool) -> RealStream:
@@ -241,16 +245,6 @@ class TokenStream:
 
 
 Stream = RealStream | TokenStream
-
-
-def _largest_norm(tokens: Array, scale: Array) -> float:
-    """Largest |x / scale|, rounded up, without a copy of all tokens."""
-    largest = 0.0
-    inverse = 1.0 / scale
-    for rows in blocks(tokens):
-        block = tokens[rows] * inverse
-        largest = max(largest, float(np.einsum("ijk,ijk->ij", block, block).max()))
-    return float(np.sqrt(largest) * (1 + 1e-6))
 
 
 def open_stream(sequences: Sequences, dtype: np.dtype[Any], positions: bool) -> Stream:

@@ -74,7 +74,8 @@ def construct(
     answers = np.rint(values(grid.tokens[cells]) / step) * step + 0.0
     mapping: Mapping = "temperature" if distinct else "auto"
     options = Options(dtype=grid.dtype, scope=scope, positions=grid.ordered, seed=seed, mapping=mapping)
-    problem, found = search(read_problem(cells, answers, options), on_step)
+    problem = read_problem(cells, answers, options)
+    found = search(problem, on_step)
     flat = answers.reshape(-1, answers.shape[-1])
     fitted = found.fit.readout
     assert fitted is not None

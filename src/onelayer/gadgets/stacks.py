@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -134,28 +135,21 @@ def _recognise(layers: tuple[Layer, ...]) -> Gadget:
 
 def find_search(layers: tuple[Layer, ...], parts: Sequence[Part]) -> Callable[[Array], Array] | None:
     """A search that gives what these layers give, by the searches of their gadgets; None if there are none."""
+    if not any(part.gadget.searches for part in parts):
+        return None
     steps: list[Callable[[Array], Array]] = []
-    dense: list[Layer] = []
-
-    def close() -> None:
-        if len(dense) == 1:
-            steps.append(partial(apply_layer, dense[0]))
-        elif dense:
-            steps.append(partial(apply_stack, tuple(dense)))
-        dense.clear()
-
-    for part in parts:
-        if part.gadget.searches:
-            close()
+    for searching, group in groupby(parts, lambda part: part.gadget.searches):
+        some = list(group)
+        if not searching:
+            dense = layers[some[0].covered.start : some[-1].covered.stop]
+            steps.append(partial(apply_layer, *dense) if len(dense) == 1 else partial(apply_stack, dense))
+            continue
+        for part in some:
             first = layers[part.covered.start].weight
             # The first search makes what later ones use: here, and not in every thread at once.
             part.gadget.search(np.zeros((1, first[..., 0].size), first.dtype))
             steps.append(part.gadget.search)
-        else:
-            dense += layers[part.covered.start : part.covered.stop]
-    searching = any(part.gadget.searches for part in parts)
-    close()
-    return partial(_run, steps) if searching else None
+    return partial(_run, steps)
 
 
 def _run(steps: list[Callable[[Array], Array]], h: Array) -> Array:

@@ -130,10 +130,9 @@ class Evaluator:
     def _settle(self, out: Array, sequences: Sequences) -> Array:
         """The default for sequences that have no answer, or an error."""
         finite = np.isfinite(out)
-        valid = sequences.valid()
         bad = np.zeros(sequences.N, bool) if sequences.unknown is None else sequences.unknown.copy()
         if not finite.all():
-            lost = np.any(~finite, axis=2)
+            lost, valid = np.any(~finite, axis=2), sequences.valid()
             bad |= np.any(lost if valid is None else lost & valid, axis=1)
         if bad.any():
             if self.default is None:

@@ -133,7 +133,7 @@ def _library(X: Any, Y: Any, lengths: Any, seed: int, step: Step) -> Column:
     if Y is None:
         return Column("onelayer, searched head", "ours", note="not searched: there are no answers")
     try:
-        _, found = search(read_problem(X, Y, Options(lengths=lengths, dtype="float64", seed=seed)), step)
+        found = search(read_problem(X, Y, Options(lengths=lengths, dtype="float64", seed=seed)), step)
     except HypothesisError as error:
         return Column("onelayer, searched head", "ours", note=f"refused: {error}")
     constants = Ledger(found.context_map.constants)

@@ -30,10 +30,12 @@ def evaluate(
     if first and (lengths is not None or not _at_once(model)):
         return evaluate(model, X, lengths, stacks)[:, first:]
     out = np.zeros((len(X), X.shape[1] - first, model.output_width), model.dtype)
-    stacks = None if model.further else stacks  # a search is of one layer's stack
-    feedforward, readout = (_fastest(stacks, name) for name in ("feedforward", "readout"))
-    run_block = partial(forward, model, feedforward=feedforward, attention=attention_in_blocks, readout=readout)
-    run_block = partial(run_block, first=first) if first else run_block
+    ways: dict[str, RunStack] = {"feedforward": apply_stack, "readout": apply_stack}
+    if not model.further:  # a search is of one layer's stack
+        ways |= {name: partial(_search, way) for name, way in (stacks or {}).items() if way is not None}
+    feedforward, readout = ways["feedforward"], ways["readout"]
+    whole = partial(forward, model, feedforward=feedforward, attention=attention_in_blocks, readout=readout)
+    run_block = partial(whole, first=first)
 
     def run(rows: Rows) -> None:
         if lengths is None:
@@ -53,9 +55,9 @@ def _at_once(model: Transformer) -> bool:
     return a.kind == "mesa" and not (model.feedforward or model.further or a.causal or model.repeat > 1)
 
 
-def _fastest(stacks: Stacks | None, name: str) -> RunStack:
-    search = stacks.get(name) if stacks else None
-    return apply_stack if search is None else lambda _, h: search(h)
+def _search(search: Callable[[Array], Array], _: tuple[Layer, ...], h: Array) -> Array:
+    """In place of the layers."""
+    return search(h)
 
 
 def attention_in_blocks(a: Attention, h: Array, visible: Array | None) -> Array:

@@ -39,7 +39,7 @@ def forward(
         return _asked(model, h, visible_to(model.attention, h, lengths), first)
     for place, layer in enumerate(model.layers):
         visible = visible_to(layer.attention, h, lengths)  # read once: no loop changes who may be seen
-        here, quick = see, loops.moving(layer) if see is see_nothing else None
+        here, quick = see, loops.moving(layer) if layer.repeat > 1 and see is see_nothing else None
         if quick is not None and (visible is None or visible.shape[1] == 1):
             h = loops.run(layer, quick, h, visible)
             continue

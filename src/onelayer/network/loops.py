@@ -28,9 +28,9 @@ class Moving:
 
 
 def moving(layer: Transformer) -> Moving | None:
-    """What moves in a loop of this layer; None if its scores do too, or if it is no linear map."""
+    """What moves in a loop of a layer that is repeated; None if its scores do too, or if it is no linear map."""
     a, ff = layer.attention, layer.feedforward
-    if layer.repeat < 2 or a.kind != "linear" or a.causal or a.window is not None or len(ff) > 1:
+    if a.kind != "linear" or a.causal or a.window is not None or len(ff) > 1:
         return None
     moves = (a.W_O != 0).any(axis=(0, 1))
     if ff:

@@ -73,9 +73,9 @@ def _largest_reading(model: Transformer) -> Array:
     a, e = model.attention, model.embedding
     readers = [W.transpose(1, 0, 2).reshape(W.shape[1], -1) for W in (a.W_Q, a.W_K, a.W_V)]
     if model.feedforward:
-        readers = [_full_rows(model.feedforward[0])]
+        readers = [_weights_by_input(model.feedforward[0])]
     elif model.readout:
-        readers.append(_full_rows(model.readout[0]))
+        readers.append(_weights_by_input(model.readout[0]))
     reading = np.max([np.abs(W.astype(np.float64)).max(axis=1) for W in readers], axis=0)
     if e is not None and e.lift is not None:
         with np.errstate(over="ignore"):
@@ -83,7 +83,7 @@ def _largest_reading(model: Transformer) -> Array:
     return np.where(reading > 0, np.minimum(reading, LARGEST_READING), 1.0)
 
 
-def _full_rows(layer: Layer) -> Array:
+def _weights_by_input(layer: Layer) -> Array:
     """Weights [inputs, outputs of an input]."""
     return layer.weight.reshape(-1, layer.weight.shape[-1])
 
@@ -141,17 +141,15 @@ def _largest_value(model: Transformer, sizes: Array, readout: list[_Sums]) -> fl
 
 
 def _through(layer: Layer, low: Array, high: Array) -> tuple[Array, Array, float]:
+    """What a layer makes of inputs between low and high, and the largest partial sum on the way."""
     weight, bias = layer.weight.astype(np.float64), layer.bias.astype(np.float64)
-
-    def times(h: Array, weight: Array) -> Array:
-        if isinstance(layer, Grouped):
-            return np.asarray(np.einsum("gi,gio->go", h.reshape(weight.shape[:2]), weight).ravel())
-        return np.asarray(h @ weight)
-
+    weight = weight if isinstance(layer, Grouped) else weight[None]  # [groups, inputs, outputs]
+    low, high = (h.reshape(len(weight), 1, -1) for h in (low, high))
     positive, negative = np.maximum(weight, 0), np.minimum(weight, 0)
-    size = times(np.maximum(np.abs(low), np.abs(high)), np.abs(weight)) + np.abs(bias)
-    highest = times(high, positive) + times(low, negative) + bias
-    return times(low, positive) + times(high, negative) + bias, highest, float(size.max())
+    size = (np.maximum(np.abs(low), np.abs(high)) @ np.abs(weight)).ravel() + np.abs(bias)
+    lowest = (low @ positive + high @ negative).ravel() + bias
+    highest = (high @ positive + low @ negative).ravel() + bias
+    return lowest, highest, float(size.max())
 
 
 def _through_attention(a: Attention, low: Array, high: Array) -> tuple[Array, Array, float]:

@@ -69,15 +69,12 @@ def _fit_line(coordinates: Array, task: Task) -> Separability:
         return Separability(
             None, distinct, gap, answer_gap, answer_gap / (GAP_IN_RADII * radius), answer_gap, closest, groups
         )
-    readout = _on_line(t, answers, task)
-    return Separability(readout, distinct, gap, answer_gap, 0.0 if readout is None else readout.guard / radius)
-
-
-def _on_line(t: Array, answers: Array, task: Task) -> Readout | None:
-    """The readout that was asked for, on sorted coordinates."""
     name = task.wish if task.wish != "auto" else "plateaus" if task.default is None else "table"
     made = READOUTS[name].on_line(t, answers, task)
-    return None if made is None else replace(made, kind=name, compared=READOUTS[name].why)
+    if made is None:
+        return Separability(None, distinct, gap, answer_gap, 0.0)
+    readout = replace(made, kind=name, compared=READOUTS[name].why)
+    return Separability(readout, distinct, gap, answer_gap, readout.guard / radius)
 
 
 def _fit_lattice(coordinates: Array, task: Task) -> Separability:

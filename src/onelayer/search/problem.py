@@ -10,7 +10,6 @@ from typing import Any, TypeAlias, TypedDict
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from onelayer.contexts.stream import Stream, open_stream
 from onelayer.errors import OptionError, PrecisionError
 from onelayer.problems.answers import AnswerForm, Answers, read_answers
 from onelayer.problems.blocks import every
@@ -71,10 +70,6 @@ class Problem:
     seed: int
     false_hits: float | None = None  # which share of unknown inputs may not get it, if a person chose
     logits: bool = False  # behind the class number, one for each class
-
-    @property
-    def stream(self) -> Stream:
-        return open_stream(self.sequences, self.dtype, self.positions)
 
     def rows(self, per_sequence: bool) -> Array:
         """Answers [T, q], one per sample of the chosen mapping."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from onelayer.contexts import lattice
 from onelayer.contexts.head import ContextMap
 from onelayer.contexts.mapping import MAPPINGS, ContextMapping, Wanted
-from onelayer.contexts.stream import RealStream, Stream
+from onelayer.contexts.stream import RealStream, Stream, open_stream
 from onelayer.errors import HypothesisError, PrecisionError
 from onelayer.problems.consistency import Contexts, Place, refuse_contradictions
 from onelayer.readouts import packed_sizes
@@ -69,15 +69,6 @@ class BestCandidate:
         return float(np.log2(span / gap) + 2) if 0 < gap < np.inf and span > 0 else 1.0
 
 
-def search(
-    problem: Problem, on_step: Step | None = None, float64_is_next: bool = False
-) -> tuple[Problem, BestCandidate]:
-    """Try the routes in order; the first whose margin is safe, and the problem in the dtype that it took. Where
-    float64 is tried next, float32 is given up as soon as its bits do not suffice."""
-    check_options(problem)
-    return in_a_dtype_that_does(problem, lambda problem: (problem, _search(problem, on_step, float64_is_next)))
-
-
 def in_a_dtype_that_does(problem: Problem, build: Callable[[Problem], Built]) -> Built:
     """What `build` makes of the problem; in float64 if float32, which nobody asked for, is too small for it."""
     try:
@@ -88,8 +79,11 @@ def in_a_dtype_that_does(problem: Problem, build: Callable[[Problem], Built]) ->
     return build(replace(problem, dtype=np.dtype(np.float64)))
 
 
-def _search(problem: Problem, on_step: Step | None, float64_is_next: bool) -> BestCandidate:
-    stream, automatic = problem.stream, problem.mapping == "auto"
+def search(problem: Problem, on_step: Step | None = None, float64_is_next: bool = False) -> BestCandidate:
+    """Try the routes in order, in the dtype of the problem; the first whose margin is safe. Where float64 is tried
+    next, float32 is given up as soon as its bits do not suffice."""
+    check_options(problem)
+    stream, automatic = open_stream(problem.sequences, problem.dtype, problem.positions), problem.mapping == "auto"
     last: BestCandidate | HypothesisError | None = None
     for route in routes(problem):
         if on_step is not None:
