@@ -152,7 +152,6 @@ def make_bundle(dtype: str, layers: list[tuple[Any, Any]], claim: dict[str, Any]
     return bundle(dtype, model, [[[0.5]]], [0.0], claim)
 
 
-PASS = ([[1]], [1])
 HEAD = {"W_Q": [[[0]]], "W_K": [[[0]]], "W_V": [[[1]]], "W_O": [[[1]]]}
 
 

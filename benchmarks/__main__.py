@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import platform
 import sys
+from datetime import date
 from importlib.metadata import version
 from pathlib import Path
 
@@ -108,7 +109,8 @@ def main() -> None:
     for name in names:
         tables = ALL[name]()
         page = "".join(markdown(title, rows) + "\n" for title, rows in tables.items())
-        (RESULTS / f"{name}.json").write_text(json.dumps({"machine": machine, "tables": tables}, indent=1) + "\n")
+        taken = {"machine": machine, "taken": date.today().isoformat(), "tables": tables}
+        (RESULTS / f"{name}.json").write_text(json.dumps(taken, indent=1) + "\n")
         (RESULTS / f"{name}.md").write_text(page)
         print(page)
     readme.update()

@@ -94,4 +94,4 @@ def run() -> dict[str, list[dict[str, Any]]]:
     rng = np.random.default_rng(0)
     rows = [measure(route, N, rng) for route in ROUTES for N in SIZES]
     rows.sort(key=lambda row: isinstance(row["bound"], str))  # the columns of the table are those of its first row
-    return {"Strangers that do not get the default": rows, "What it costs to measure": cost(rng)}
+    return {"Unknown inputs that do not get the default": rows, "What it costs to measure": cost(rng)}

@@ -10,35 +10,68 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results"
 Figure = tuple[str, str]
+PACKED = "float32 packed, 65,536 classes"
+RECALLED = ("Recall in float64", "Recall of real multivariate data")
 RUNTIMES = ("NumPy", "PyTorch", "ONNX Runtime")
 MARKERS = re.compile(r"(<!-- (?:five )?figures -->\n).*?(<!-- /(?:five )?figures -->\n)", re.DOTALL)
 
 
+def _results(name: str) -> Any:
+    return json.loads((RESULTS / f"{name}.json").read_text())
+
+
 def tables(name: str) -> Any:
-    return json.loads((RESULTS / f"{name}.json").read_text())["tables"]
+    return _results(name)["tables"]
 
 
 def figures() -> str:
-    recall = tables("recall")["Recall in float64"] + tables("recall")["Recall of real multivariate data"]
-    build, statements = tables("build"), tables("statements")
+    """Every figure, benchmark by benchmark."""
+    return _table([(a, b, name) for name, part in PARTS.items() for a, b in part()])
+
+
+def _table(rows: list[tuple[str, str, str]]) -> str:
+    """Figures, each with the benchmarks that it was taken by (with commas between them), and when."""
+    lines = ["| measured | | `python -m benchmarks` |", "|---|---|---|"]
+    for what, value, names in rows:
+        taken = "; ".join(f"{name} {_results(name).get('taken', '')}".strip() for name in names.split(", "))
+        lines.append(f"| {what} | {value} | {taken} |")
+    return "\n".join(lines) + "\n"
+
+
+def _recall() -> list[Figure]:
+    rows = [row for name in RECALLED for row in tables("recall")[name]]
+    answers, wrong = (sum(row[key] for row in rows) for key in ("answers", "wrong"))
+    what = f"stored answers of {len(rows)} data sets (in float64, of up to 20,000 sequences) that are wrong"
+    return [(what, f"{wrong} of {answers:,}")]
+
+
+def _build() -> list[Figure]:
+    build = tables("build")
     floor, growth = build["Build against the floor"][0], build["Growth of the build"]
-    published, theorem_k, _ = statements["Three tokens in the plane"]
-    hardmax = statements["Hardmax is not a contextual mapping"][0]
-    answers, wrong = (sum(row[key] for row in recall) for key in ("answers", "wrong"))
-    rows = [
+    small = build["In float32, against the same floor in float32"]
+    million = next(row for row in small if row["answers"] == 1_600_000)
+    return [
         (
-            f"answers asked for over {len(recall)} data sets up to N = 20,000, n = d = 16, float64, rank 1",
-            f"{answers:,}, wrong: {wrong}",
+            f"building N = {floor['N']:,} in float64 over one NumPy pass of the same softmax averages and a sort",
+            f"{floor['median ratio']:.1f} times ({floor['build CPU s (best)']:.2f} CPU s)",
         ),
         (
-            f"building N = {floor['N']:,} against one NumPy pass of the same softmax averages plus a sort",
-            f"{floor['median ratio']:.1f} times ({floor['build CPU s (best)']:.2f} CPU s)",
+            f"the same in float32, {million['answers']:,} answers",
+            f"{million['build / floor']:.1f} times ({million['build CPU s']:.2f} CPU s)",
         ),
         ("growth of the build from 2,000 to 200,000 sequences", f"exponent {growth[-1]['build CPU s']:.2f}"),
         (
             "peak memory of the build beyond the input",
             f"{max(row['ratio'] for row in build['Peak memory of the build']):.1f} times the input",
         ),
+    ]
+
+
+def _statements() -> list[Figure]:
+    statements = tables("statements")
+    published, theorem_k, _ = statements["Three tokens in the plane"]
+    hardmax = statements["Hardmax is not a contextual mapping"][0]
+    return [
         (
             "gap promised by the published constants on three tokens, and that of those weights (ball arithmetic)",
             f"10^{published['log10_delta']:.0f}, 10^{published['log10_gap']:.0f}",
@@ -53,21 +86,6 @@ def figures() -> str:
             f"{hardmax['gap of a searched softmax head']:.2f}",
         ),
     ]
-    parts = {
-        "float32": _float32,
-        "false_hits": _false_hits,
-        "text": _text,
-        "density": _density,
-        "capacity": _capacity,
-        "checker": _checker,
-        "verdicts": _verdicts,
-        "approximate": _approximate,
-        "rates": _rates,
-        "trained": _trained_figures,
-    }
-    for name, part in parts.items():
-        rows += part() if (RESULTS / f"{name}.json").exists() else []
-    return "| measured | |\n|---|---|\n" + "".join(f"| {a} | {b} |\n" for a, b in rows)
 
 
 def _float32() -> list[Figure]:
@@ -128,7 +146,7 @@ def _capacity() -> list[Figure]:
 
 
 def _false_hits() -> list[Figure]:
-    rows = [row for row in tables("false_hits")["Strangers that do not get the default"] if "holds" in row]
+    rows = [row for row in tables("false_hits")["Unknown inputs that do not get the default"] if "holds" in row]
     found = []
     for route in dict.fromkeys(row["contexts"] for row in rows):
         some = [row for row in rows if row["contexts"] == route]
@@ -192,7 +210,8 @@ def _approximate() -> list[Figure]:
         for (target, n, tolerance), row in smallest.items()
     ]
     broken, worst = sum(r["kept"].startswith("broken") for r in built), max(r["measured / bound"] for r in built)
-    tried = f"{len(built)} models of functions, each tried at 10^6 inputs and by hill climbing: bounds broken"
+    inputs = next(iter(tables("approximate"))).partition("(")[2].partition(" samples")[0]
+    tried = f"{len(built)} models of functions, each tried at {inputs} inputs and by hill climbing: bounds broken"
     return [*found, (tried, f"{broken}; measured at most {worst:.2f} of the bound")]
 
 
@@ -220,44 +239,82 @@ def _trained_figures() -> list[Figure]:
     return found
 
 
+def _formulas() -> list[Figure]:
+    counts = {row["figure"]: row["value"] for row in tables("formulas")["Formulas"]}
+    sizes = [row["parameters, 0.01"] for row in tables("formulas")["Sizes at 8 tokens"] if row["parameters, 0.01"]]
+    return [
+        (
+            "formulas, of 8 tokens and to 0.01: proved, weights of the median and of the largest",
+            f"{counts['at n = 8 and 0.01: proved']}, {counts['parameters, median']:.0f}, {max(sizes):,}",
+        ),
+        (
+            f"{counts['formulas x tokens x tolerances']} models of these, of 2 to 512 tokens: proved, errors found "
+            "above the proved bound, CPU time at most",
+            f"{counts['proved']}, {counts['found above proved']}, {counts['CPU s, largest of all']:.1f} s",
+        ),
+    ]
+
+
+PARTS = {
+    "recall": _recall,
+    "build": _build,
+    "statements": _statements,
+    "float32": _float32,
+    "false_hits": _false_hits,
+    "text": _text,
+    "density": _density,
+    "capacity": _capacity,
+    "checker": _checker,
+    "verdicts": _verdicts,
+    "formulas": _formulas,
+    "approximate": _approximate,
+    "rates": _rates,
+    "trained": _trained_figures,
+}
+
+
 def five() -> str:
     """For people who read five figures: each with its conditions, from the same tables."""
-    recall = tables("recall")["Recall in float64"] + tables("recall")["Recall of real multivariate data"]
-    answers, wrong = (sum(row[key] for row in recall) for key in ("answers", "wrong"))
-    large = tables("float32")["float32 at 1.6 million answers"][0]
-    verdicts = [
-        row for row in tables("verdicts")["Cost of a verdict"] if row["route"].startswith("float32 retrieval")
-    ]
+    verdict = [row for row in tables("verdicts")["Cost of a verdict"] if row["route"] == PACKED][-1]
+    shape = next(
+        row
+        for row in tables("density")["bits for any number of classes"]
+        if (row["answers"], row["classes"]) == (verdict["answers"], 65_536)
+    )
     (text,), *_ = tables("text").values()
-    asked = next(iter(tables("approximate").values()))
-    sorts = [row for row in asked if row["target"] == "sort" and row["kept"] == "yes"]
-    sort = min(sorts, key=lambda row: row["parameters"])
-    rows = [
-        (
-            f"stored answers of {len(recall)} data sets (float64, rank 1, up to 20,000 sequences) that are wrong",
-            f"{wrong} of {answers:,}",
-        ),
-        (
-            f"{large['answers']:,} answers of 65,536 classes in float32, one to a cell (readout "
-            f"{large['readout']}): time to compile, weights an answer",
-            f"{large['build s']:.1f} s, {large['parameters / answer']:.2f}",
-        ),
-        (
-            f"proof of all {verdicts[-1]['answers']:,} of them, so stored, in any order: CPU time an answer",
-            f"{verdicts[-1]['us an answer']:.1f} microseconds",
-        ),
-        (
-            f"a text of {text['bytes']:,} bytes by heart: distinct windows continued as in the text",
-            f"{text['right']:,} of {text['deterministic windows']:,}",
-        ),
-        (
-            f"`sort` of {sort['n']} numbers to {sort['tolerance']}: proved bound, largest error found, weights",
-            f"{sort['proved bound']:.3f}, {sort['measured']:.0e}, {sort['parameters']:,}",
-        ),
-    ]
-    return "| measured | |\n|---|---|\n" + "".join(f"| {a} | {b} |\n" for a, b in rows)
+    return _table(
+        [
+            (*_recall()[0], "recall"),
+            (
+                f"{verdict['answers']:,} random answers of 65,536 classes in float32: CPU time to compile, weights "
+                "an answer",
+                f"{verdict['build, CPU s']:.1f} s, {shape['parameters / answer']:.2f}",
+                "verdicts, density",
+            ),
+            (
+                "proof of all of them, for sums in any order: CPU time an answer",
+                f"{verdict['us an answer']:.1f} microseconds",
+                "verdicts",
+            ),
+            (
+                f"a text of {text['bytes']:,} bytes by heart: distinct windows continued as in the text",
+                f"{text['right']:,} of {text['deterministic windows']:,}",
+                "text",
+            ),
+            (*_formulas()[0], "formulas"),
+        ]
+    )
+
+
+def updated(path: Path) -> str:
+    """A page with the figures that the results give."""
+    said = five() if path.name == "README.md" else figures()
+    return MARKERS.sub(lambda m: m.group(1) + said + m.group(2), path.read_text())
+
+
+PAGES = (ROOT / "docs" / "figures.md", ROOT / "README.md")
 
 
 def update() -> None:
-    for path, said in ((ROOT / "docs" / "figures.md", figures()), (ROOT / "README.md", five())):
-        path.write_text(MARKERS.sub(lambda m, said=said: m.group(1) + said + m.group(2), path.read_text()))
+    for path in PAGES:
+        path.write_text(updated(path))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from onelayer.export import bundle
 from onelayer.learners.cubic import network
 from onelayer_checker import Report, check
 from onelayer_checker.core.files import CERTIFICATE, DATA
-from onelayer_checker.looped.definite import is_positive_definite, least_eigenvalue
+from onelayer_checker.looped.definite import least_eigenvalue
 
 
 def layer(heads: Any, Z: np.ndarray) -> np.ndarray:
@@ -143,10 +142,6 @@ def test_eigenvalues_are_bounded_from_below_and_nearly_met() -> None:
         assert least_eigenvalue(A - 2 * true * np.eye(p), np.zeros_like(A)) <= -true * (1 - 1e-9)
     assert least_eigenvalue(np.full((2, 2), np.nan), np.zeros((2, 2))) == -np.inf
     assert least_eigenvalue(np.eye(2), np.full((2, 2), np.inf)) == -np.inf
-    lattice = [[Fraction(4), Fraction(1)], [Fraction(1), Fraction(1, 4)]]
-    assert is_positive_definite(lattice) is None  # singular
-    assert is_positive_definite([[Fraction(4), Fraction(1)], [Fraction(1), Fraction(1, 2)]]) is True
-    assert is_positive_definite([[Fraction(4), Fraction(1)], [Fraction(1), Fraction(1, 8)]]) is False
 
 
 def test_layers_that_are_the_same_function() -> None:

@@ -9,8 +9,7 @@ import polars
 import pytest
 
 from onelayer import DataError, memorize
-from onelayer.measure.recall import recall_answers
-from tests.compile.test_python_inputs import CLASSES, IDS, LABELS, REALS, WORDS
+from tests.compile.test_python_inputs import CLASSES, IDS, LABELS, REALS, WORDS, assert_same_data
 
 
 def frame(rows: list[list[Any]]) -> polars.DataFrame:
@@ -34,14 +33,7 @@ SAME = {
 
 @pytest.mark.parametrize("case", SAME)
 def test_it_is_the_same_data(case: str) -> None:
-    X, Y, plain_X, plain_Y = SAME[case]
-    built, same = memorize(X, Y), memorize(plain_X, plain_Y)
-    assert built.interface.vocabulary == same.interface.vocabulary
-    assert built.interface.form.classes == same.interface.form.classes
-    assert {k: a.tobytes() for k, a in built.transformer.tensors()} == {
-        k: a.tobytes() for k, a in same.transformer.tensors()
-    }
-    assert recall_answers(built, X, Y).perfect
+    assert_same_data(*SAME[case])
 
 
 @pytest.mark.parametrize("Y", [polars.Series([1, None]), polars.Series(["a", None]), polars.Series([0.5, None])])

@@ -67,9 +67,7 @@ SAME = {
 }
 
 
-@pytest.mark.parametrize("case", SAME)
-def test_it_is_the_same_data(case: str) -> None:
-    X, Y, plain_X, plain_Y = SAME[case]
+def assert_same_data(X, Y, plain_X, plain_Y) -> None:
     built, same = memorize(X, Y), memorize(plain_X, plain_Y)
     assert built.interface.vocabulary == same.interface.vocabulary
     assert built.interface.form.classes == same.interface.form.classes
@@ -77,6 +75,11 @@ def test_it_is_the_same_data(case: str) -> None:
         k: a.tobytes() for k, a in same.transformer.tensors()
     }
     assert recall_answers(built, X, Y).perfect
+
+
+@pytest.mark.parametrize("case", SAME)
+def test_it_is_the_same_data(case: str) -> None:
+    assert_same_data(*SAME[case])
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import onelayer
+from benchmarks import readme
 from onelayer import approximate
 from onelayer.compile.construction import CONSTRUCTIONS
 from onelayer.contexts.mapping import MAPPINGS
@@ -212,6 +213,7 @@ def test_the_core_needs_no_extra() -> None:
 
 
 PAGES = {"README.md": 1, "docs/guide.md": 3}
+PAGE = (ROOT / "README.md").read_text()
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -249,6 +251,15 @@ def test_the_picture_of_the_readme_is_what_the_demo_draws() -> None:
     ).stdout.splitlines()
     assert len(picture) > 4
     assert set(picture) <= {line.rstrip() for line in drawn}
+    sequences, words, weights = re.search(r"for (\d+) sequences of (\d+) words in ([\d,]+) weights", PAGE).groups()
+    said = " ".join(" ".join(drawn).split())
+    assert f"{sequences} sequences of {words} tokens" in said
+    assert f"{weights} parameters" in said
+
+
+@pytest.mark.parametrize("page", readme.PAGES, ids=lambda path: path.name)
+def test_the_figures_of_a_page_are_those_that_the_benchmarks_recorded(page: Path) -> None:
+    assert readme.updated(page) == page.read_text()
 
 
 def test_the_first_result_is_on_the_first_screen() -> None:

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -72,14 +73,20 @@ class Stop(Exception):
     pass
 
 
-def test_an_interrupted_build_goes_on_with_what_is_finished(model, tmp_path) -> None:
-    def interrupt(line: str) -> None:
-        if line.startswith("making shards: 2"):
+def interrupt_build(finished: int, options: dict[str, Any]) -> None:
+    """Begin a model in shards, and stop when so many of them are made."""
+
+    def stop(line: str) -> None:
+        if line.startswith(f"making shards: {finished}"):
             raise Stop
 
-    made, options = [], {"folder": tmp_path / "model", "shard_answers": 300}
     with pytest.raises(Stop):
-        memorize(X, Y, cluster=1, on_step=interrupt, **options)
+        memorize(X, Y, cluster=1, on_step=stop, **options)
+
+
+def test_an_interrupted_build_goes_on_with_what_is_finished(model, tmp_path) -> None:
+    made, options = [], {"folder": tmp_path / "model", "shard_answers": 300}
+    interrupt_build(2, options)
     assert not (tmp_path / "model").exists()
     kept = tmp_path / ".model.shards" / folder_of(0)
     time_of = kept.stat().st_mtime_ns
@@ -93,13 +100,8 @@ def test_an_interrupted_build_goes_on_with_what_is_finished(model, tmp_path) -> 
 
 
 def test_what_is_finished_of_other_data_is_not_used(tmp_path) -> None:
-    def interrupt(line: str) -> None:
-        if line.startswith("making shards: 1"):
-            raise Stop
-
     options = {"folder": tmp_path / "model", "shard_answers": 500}
-    with pytest.raises(Stop):
-        memorize(X, Y, cluster=1, on_step=interrupt, **options)
+    interrupt_build(1, options)
     other = (Y + 1) % 7
     assert np.array_equal(memorize(X, other, cluster=1, **options).predict(X), other)
 
@@ -188,13 +190,8 @@ def test_numbers_that_are_not_finite_are_named(tmp_path) -> None:
 
 
 def test_a_mistake_does_not_cost_what_an_interrupted_build_finished(tmp_path) -> None:
-    def interrupt(line: str) -> None:
-        if line.startswith("making shards: 1"):
-            raise Stop
-
     options = {"folder": tmp_path / "model", "shard_answers": 500}
-    with pytest.raises(Stop):
-        memorize(X, Y, cluster=1, on_step=interrupt, **options)
+    interrupt_build(1, options)
     with pytest.raises(OptionError, match="at least one process"):
         memorize(X, Y, cluster=0, **options)
     made: list[str] = []

@@ -41,19 +41,6 @@ def softmax(a: ArrayLike, axis: int = -1) -> NDArray[np.float64]:
     return weights / weights.sum(axis=axis, keepdims=True)  # type: ignore[no-any-return]
 
 
-def log_sum_exp(a: ArrayLike, axis: int = -1) -> NDArray[np.float64]:
-    """log sum exp(a). Minus the entropy of softmax(a) it is boltz(a); its slope in t at t a is boltz(t a)/t."""
-    levels = np.asarray(a, dtype=np.float64)
-    top = levels.max(axis=axis, keepdims=True)
-    return np.squeeze(top, axis) + np.log(np.exp(levels - top).sum(axis=axis))  # type: ignore[no-any-return]
-
-
-def entropy(p: ArrayLike, axis: int = -1) -> NDArray[np.float64]:
-    """-sum p log p with 0 log 0 = 0."""
-    weights = np.asarray(p, dtype=np.float64)
-    return -np.sum(weights * np.log(np.where(weights > 0, weights, 1.0)), axis=axis)  # type: ignore[no-any-return]
-
-
 def lemma_1_level_gap(n: int) -> float:
     """The distance between levels that Lemma 1 asks for: more than 2 log n + 3."""
     return 2.0 * math.log(n) + 3.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -82,6 +82,12 @@ class Line(EqualByContent):
             j = np.searchsorted(self.ends, z)
         low, high = self.decided
         return j, (z >= low.take(j)) & (z <= high.take(j))
+
+
+def lines_of_tables(lines: Sequence[Line]) -> dict[str, Line]:
+    """The lines along which tables are cut, two to a table, by what their cells are called."""
+    names = [f"table {k} / {what}" for k in range(len(lines) // 2) for what in ("rows", "columns")]
+    return dict(zip(names, lines, strict=True))
 
 
 def trapezoids(low: Array, high: Array, dtype: DTypeLike) -> tuple[Array, Array, float]:

@@ -20,7 +20,7 @@ from onelayer.gadgets.digit_names import digit_names
 from onelayer.gadgets.digits import compared_layers, digit_layers, digits_in_lanes
 from onelayer.gadgets.gadget import Gadget, Words, same_layers
 from onelayer.gadgets.layout import LARGEST_BASE, Layout
-from onelayer.gadgets.line import Line
+from onelayer.gadgets.line import Line, lines_of_tables
 from onelayer.gadgets.print_steps import PrintSteps, count_steps
 from onelayer.network.weights import Array, Grouped, Layer, Linear
 
@@ -136,8 +136,7 @@ class Packed(Gadget):
         return None
 
     def lines_of_cells(self) -> dict[str, Line]:
-        names = [f"table {k} / {what}" for k in range(TABLES) for what in ("rows", "columns")]
-        return dict(zip(names, self.lines, strict=True))
+        return lines_of_tables(self.lines)
 
     @property
     def searches(self) -> bool:

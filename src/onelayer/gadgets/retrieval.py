@@ -15,7 +15,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from onelayer.gadgets.gadget import Gadget, Words
-from onelayer.gadgets.line import Line
+from onelayer.gadgets.line import Line, lines_of_tables
 from onelayer.gadgets.one_hots import names_of_one_hots, one_hots, read_one_hots
 from onelayer.network.weights import Array, Grouped, Layer, Linear
 
@@ -86,8 +86,7 @@ class Retrieval(Gadget):
         return found if inside else None
 
     def lines_of_cells(self) -> dict[str, Line]:
-        names = [f"table {k} / {what}" for k in range(TABLES) for what in ("rows", "columns")]
-        return dict(zip(names, self.lines, strict=True))
+        return lines_of_tables(self.lines)
 
     @property
     def searches(self) -> bool:

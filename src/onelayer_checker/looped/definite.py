@@ -1,4 +1,4 @@
-"""Lower bounds of the least eigenvalue of a symmetric matrix known up to a radius; and definiteness, exactly.
+"""Lower bounds of the least eigenvalue of a symmetric matrix known up to a radius.
 
 Encloses: for every lower triangular C, A = mu I + C C^T + E has no eigenvalue below mu - |E|_inf, since C C^T has
 none below 0 and the row sums of |E| bound its spectral radius. C is found by a floating-point factorisation, which
@@ -6,8 +6,6 @@ nobody has to trust; E is bounded with all roundings.
 """
 
 from __future__ import annotations
-
-from fractions import Fraction
 
 import numpy as np
 
@@ -45,23 +43,3 @@ def _checked(A: Array, radius: Array, mu: float) -> float:
     rows = float(E.sum(axis=1).max()) * (1 + gamma(p + 8)) + 2.0**-1000
     bound = (mu - rows) - 4 * U * (abs(mu) + rows)
     return bound if np.isfinite(bound) else -np.inf
-
-
-def is_positive_definite(A: list[list[Fraction]]) -> bool | None:
-    """Whether a symmetric matrix of fractions is, by elimination without fractions; None if a pivot is 0."""
-    scale = 1
-    for row in A:
-        for u in row:
-            scale = max(scale, u.denominator)
-    rows = [[u * scale for u in row] for row in A]
-    before = Fraction(1)
-    for i in range(len(rows)):
-        pivot = rows[i][i]
-        if pivot == 0:
-            return None
-        if pivot < 0:
-            return False
-        for j in range(i + 1, len(rows)):
-            rows[j] = [(pivot * u - rows[j][i] * v) / before for u, v in zip(rows[j], rows[i], strict=True)]
-        before = pivot
-    return True
