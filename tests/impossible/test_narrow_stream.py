@@ -1,16 +1,17 @@
-"""A stream of width one misses a cubic by 1/8, whatever heads and readout; more room ends it."""
+"""A stream as wide as the tokens misses a cubic by 1/8, whatever heads, readout and length; more room ends it."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onelayer.errors import HypothesisError
-from onelayer.impossible.narrow_stream import ERROR_LOWER, STATEMENT, error_lower, target, witness
+from onelayer.errors import HypothesisError, OptionError
+from onelayer.impossible.narrow_stream import ERROR_LOWER, STATEMENT, _narrow, error_lower, target, witness
 from onelayer.network import Attention, Embedding, Linear, Transformer
 from onelayer.network.blocks import evaluate
 
@@ -119,7 +120,6 @@ def test_positions_tell_the_pair_apart() -> None:
         ({"embedding": Embedding(lift=np.ones((1, 1)), positions=np.array([[0.0], [1.0]]))}, "positions"),
         ({"embedding": Embedding(table=np.ones((3, 1)))}, "token ids"),
         ({"feedforward": (Linear(np.ones((1, 1)), np.zeros(1)),)}, "a feed-forward stack"),
-        ({"embedding": Embedding(lift=np.ones((2, 1)))}, "tokens of width 2"),
     ],
 )
 def test_what_ends_it_is_named(change, words: str) -> None:
@@ -135,4 +135,96 @@ def test_a_wider_stream_is_refused() -> None:
 
 def test_statement() -> None:
     assert STATEMENT.standing == "ours"
+    assert "d >= 1" in STATEMENT.says
     assert "1/8" in STATEMENT.says
+
+
+def wide(rng: np.random.Generator, H: int, d: int, size: float, **options) -> Transformer:
+    """Heads of full size that write into every component, and an affine embedding that mixes them."""
+    W_Q, W_K, W_V, W_O = (rng.normal(size=(H, d, d)) * size for _ in range(4))
+    attention = Attention(
+        W_Q, W_K, W_V, W_O / H, b_Q=rng.normal(size=(H, d)), b_K=rng.normal(size=(H, d)), **options
+    )
+    return Transformer(attention, Embedding(lift=rng.normal(size=(d, d)), bias=rng.normal(size=d)))
+
+
+@settings(max_examples=40)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(1, 5),
+    st.integers(1, 3),
+    st.integers(2, 6),
+    st.floats(-1, 1),
+    st.sampled_from(["softmax", "softmax", "hardmax"]),
+)
+def test_every_length_and_width_misses_it(seed: int, H: int, d: int, n: int, size: float, kind: str) -> None:
+    model = wide(np.random.default_rng(seed), H, d, 10.0**size, kind=kind)
+    found = witness(model, n)
+    assert found.error_lower > float(ERROR_LOWER) - 1e-15
+    assert found.first.shape == found.second.shape == (n, d)
+    assert max(map(abs, found.diagonal)) <= 1
+    apart = np.abs(target(found.first)[0] - target(found.second)[0]).max() / 2
+    assert found.error_lower == pytest.approx(apart, abs=1e-12)
+
+
+@pytest.mark.parametrize(("n", "d"), [(2, 2), (3, 1), (4, 1), (5, 3), (7, 2)])
+def test_longer_pairs_have_equal_outputs_by_the_library_s_own_pass(n: int, d: int) -> None:
+    rng = np.random.default_rng([n, d])
+    for trial in range(8):
+        model = wide(rng, 1 + trial % 4, d, 0.7, kind="hardmax" if trial == 3 else "softmax")
+        found = witness(model, n)
+        first, second = (evaluate(model, X[None])[0, 0] for X in (found.first, found.second))
+        np.testing.assert_allclose(first, second, atol=1e-9 * (1 + np.abs(first).max()))
+
+
+def test_the_witness_is_exact_and_odd_in_fractions() -> None:
+    """x(t) - x(-t) is a line in t, in fractions, whatever the heads do: the heart of the proof."""
+    for n, d in ((2, 1), (3, 2), (6, 3)):
+        layer, _ = _narrow(wide(np.random.default_rng(n), 3, d, 1.0), n)
+        assert layer is not None
+        for t in (Fraction(1, 7), Fraction(1, 2), Fraction(1)):
+            (plus, r), (minus, q) = layer.diagonal(t), layer.diagonal(-t)
+            for i in range(d):
+                line = -t * sum(u[i] for u in layer.moves)
+                assert abs(plus[i] - minus[i] - line) <= r + q < Fraction(1, 10**80)
+
+
+def test_two_tokens_of_one_component_are_the_cubic_of_their_difference() -> None:
+    X = np.array([[0.3], [-0.9]])
+    np.testing.assert_allclose(target(X), X + (X - X[::-1]) ** 3, atol=1e-15)
+
+
+def test_writing_into_another_component_costs_as_much() -> None:
+    """A head that puts its average into component 2 alone: x_1 = 0 misses 1/2, and moving x_2 is no help."""
+    zero, one = np.zeros((1, 2, 1)), np.array([[[1.0], [0.0]]])
+    heads = Attention(zero, zero, one, np.array([[[0.0, 0.7]]]))
+    assert error_lower(Transformer(heads), 3) == pytest.approx(0.5, abs=1e-12)
+
+
+def test_a_direction_that_the_output_forgets_is_found_exactly() -> None:
+    """I + A of rank 1, and a stream narrower than the tokens: nu and -nu have the same output, and cost 1."""
+    zero = np.zeros((1, 2, 1))
+    heads = Attention(zero, zero, np.array([[[1.0], [2.0]]]), np.array([[[-1.0, 0.0]]]))
+    found = witness(Transformer(heads), 4)
+    assert found.error_lower == 1.0
+    assert max(map(abs, found.diagonal)) == 1
+    outputs = [evaluate(Transformer(heads), X[None])[0, 0] for X in (found.first, found.second)]
+    np.testing.assert_allclose(*outputs, atol=1e-15)
+    thin = Attention(*(np.ones((1, 1, 1)) for _ in range(4)))
+    assert error_lower(Transformer(thin, Embedding(lift=np.array([[1.0], [3.0]])))) == 1.0
+
+
+def test_steep_softmax_over_many_tokens_is_cut_where_it_is_nothing() -> None:
+    steep = Attention(np.zeros((1, 1, 1)), np.ones((1, 1, 1)), np.ones((1, 1, 1)), np.ones((1, 1, 1)))
+    layer, _ = _narrow(Transformer(replace(steep, b_Q=np.array([[1e6]]))), 50)
+    assert layer is not None
+    place, _ = layer._mean_place(layer.slopes[0])
+    assert 0 <= place < Fraction(1, 10**80)
+    assert layer._mean_place(-layer.slopes[0])[0] == 1 - place
+
+
+def test_attention_that_is_no_average_is_refused() -> None:
+    with pytest.raises(HypothesisError, match="linear attention"):
+        error_lower(Transformer(linear_head(0.5, kind="linear")))
+    with pytest.raises(OptionError, match="at least two tokens"):
+        error_lower(Transformer(linear_head(0.5)), 1)

@@ -38,9 +38,12 @@ def separation_lower(counts_a: ArrayLike, counts_b: ArrayLike, levels: ArrayLike
     <= -g: at least (1-w) g, and w <= 0.034.
     Same top: above level k, at -x, the weights agree; let Z and B >= -w g be their mass and boltz value, and
     G = B + x >= (1-w) x. Let a have the larger weight at k, by c >= 1/(m m'). With S, S' the masses of a and b at
-    and below k, and R' = sum (B - t) e^t over b strictly below k, dropping terms that are not negative,
+    and below k, and R, R' = sum (B - t) e^t over a and b strictly below k, dropping what is not negative (below),
         boltz(b) - boltz(a) >= c G e^-x Z/((Z+S)(Z+S')) - R'/(Z+S'),      R' <= (n-m')/m' (G+g) q e^-x.
-    Level k occurs in a, so m <= n - 1 and R' <= c (n-1)^2 q (G+g) e^-x; Z >= 1 and Z+S, Z+S' <= 1+w. Hence at least
+    What is dropped, over (Z+S)(Z+S'), is R (Z+S') + G e^-x (v r' - v' r), v and v' the weights at k, r and r' the
+    masses strictly below: its last term may be negative, but R >= G r, as levels there lie below k, and S' holds
+    v' e^-x, so that together they are at least G r Z. Level k occurs in a, so m <= n - 1 and
+    R' <= c (n-1)^2 q (G+g) e^-x; Z >= 1 and Z+S, Z+S' <= 1+w. Hence at least
         c x e^-x (1-w) [(1+w)^-2 - (n-1)^2 q (1 + 1/(1-w))],
     whose constant falls with n to 1 - 2 e^-2 = 0.729. It is nearly attained, by {0 (n-1 times), -g} against
     {0, -2g (n-1 times)}; at a gap near 2 log n + log 2 these two collide, so the 2 log n is needed. QED

@@ -208,7 +208,8 @@ _STATEMENTS = (
         "Trapezoids in several coordinates",
         "",
         "ours",
-        "A head of rank s writes s coordinates; boxes around the ids need about 2 log2(M)/s bits a coordinate.",
+        "A head of rank s writes s coordinates; boxes around M ids drawn with spread sigma on a span need about "
+        "2 log2(M)/s + log2(span/sigma) + c bits a coordinate, c = -0.83 - 1/s for normal ones.",
         ("plateaus",),
     ),
     Statement(

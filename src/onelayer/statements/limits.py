@@ -38,11 +38,11 @@ LIMITS = (
     ),
     Statement(
         "narrow_stream",
-        "A residual stream of width one is too narrow",
+        "A residual stream no wider than the tokens is too narrow",
         "",
         "ours",
-        "Two real tokens, attention first on a stream of width 1, any number of heads, biases allowed: every "
-        "readout misses x1 + (x1 - x2)^3 on [-1, 1]^2 by at least 1/8.",
+        "n >= 2 real tokens of d >= 1 components, attention first on a stream of width d, any number of heads, "
+        "biases allowed: every readout misses x_k + 8 (x_k - mean)^3 on [-1, 1]^(n d) by at least 1/8 somewhere.",
     ),
     Statement(
         "finite_witness",
