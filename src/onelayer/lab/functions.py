@@ -29,7 +29,7 @@ def fit_transformer(target: Target, parameters: int, layers: int, steps: int, se
     task = Task(X.astype(np.float32), target.evaluate(X), "reals", target.per)
     kind = Shape(1, layers=layers, norm=True, positions=target.kind == "ordered")
     shape = fill(kind, task, parameters)
-    ended = train_tuned(shape, task, Budget(steps=steps, short=0.1, batch=BATCH, check=100), seed)
+    ended = train_tuned(shape, task, Budget(steps=steps, batch=BATCH, check=100), seed)
 
     def errors(Z: Any) -> Any:
         found, wanted = predict(ended.net, Z), target.evaluate(np.asarray(Z, np.float64))

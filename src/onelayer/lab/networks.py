@@ -8,12 +8,15 @@ Without it (``scaled=False``) the initial queries are that much smaller instead.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.errors import DataError, MissingExtraError
+from onelayer.errors import DataError, MissingExtraError, OptionError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -220,3 +223,53 @@ def pool_tokens(h: Tensor, scope: Scope, lengths: Tensor | None, seen: Tensor | 
     if seen is None or lengths is None:
         return h.mean(1)
     return (h * seen[..., None]).sum(1) / lengths[:, None]
+
+
+def predict(net: Any, tokens: Array, lengths: Array | None = None) -> Array:
+    """Outputs as an array."""
+    return _run(net, tokens, lengths)
+
+
+def contexts(net: Any, tokens: Array, lengths: Array | None = None) -> Array:
+    """What the attention of a torch model gives, with its residual, [N, n, width]: what feed-forward parts see."""
+    if isinstance(net, Net):
+        return _run(net.contexts, tokens, lengths)
+    needed = [hasattr(net, name) for name in ("embedding", "feedforward", "attention")]
+    if not all(needed):
+        raise OptionError("lab", "a trained model, or one of to_torch", f"{type(net)}", "Give outputs instead.")
+
+    def after_attention(ids: Tensor, counts: Tensor | None = None) -> Tensor:
+        places = framework().arange(ids.shape[1])
+        h = ids.to(net.attention.W_Q.dtype) if net.embedding is None else net.embedding(ids, places)
+        h = net.feedforward(h)
+        found: Tensor = h + net.attention(h, inside(ids, counts))
+        return found
+
+    return _run(after_attention, tokens, lengths)
+
+
+def has_positions(net: Any) -> bool:
+    """Whether the order of the tokens reaches the attention."""
+    if isinstance(net, Net):
+        return net.shape.positions
+    return getattr(getattr(net, "embedding", None), "positions", None) is not None
+
+
+def _run(function: Callable[..., Tensor], tokens: Array, lengths: Array | None) -> Array:
+    torch = framework()
+    with torch.no_grad(), one_thread(torch):
+        given = torch.from_numpy(np.ascontiguousarray(tokens))
+        if lengths is None:
+            return np.asarray(function(given).numpy())
+        return np.asarray(function(given, torch.from_numpy(lengths)).numpy())
+
+
+@contextmanager
+def one_thread(torch: Any) -> Iterator[None]:
+    """Sums in one order, so that a seed gives the same weights whatever else the machine does."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -107,7 +107,7 @@ def race(
             break
     best = min(tried, key=lambda entry: entry[:2])[2]
     if not best.exact and time.perf_counter() - start < seconds:
-        endless = Budget(steps=ENDLESS, decay="plateau", patience=100)
+        endless = Budget(steps=ENDLESS, patience=100, halvings=ENDLESS)
         best = train(Net(shape, task, seed), task, endless, best.rate, seed, watch)
     twin = Runner("trained", time.perf_counter() - start, best.right, best.answers, size)
     wrong, merged = diagnose(best.net, task, sequences, positions)

@@ -1,26 +1,40 @@
-"""Trained twins: Transformers of one or more layers under Adam, for comparison with constructed ones.
+"""Trained twins: Transformers of one or more layers under Adam or AdamW, for comparison with constructed ones.
 
-Rows of experiments must not depend on the machine's speed, so a run is limited in steps; a person who watches may
-end it by the clock.
+A twin is trained until every answer comes back or its loss stops falling: the rate is halved whenever the loss has
+not fallen for a while, and the run ends when several halvings in a row bring nothing. Rows of experiments must not
+depend on the machine's speed, so a run is also limited in steps, and says which of the two ended it; a person who
+watches may end it by the clock.
 
-The budget of tuning is the same for every model: each learning rate is tried in a short run from the same initial
-weights, the one with the lowest loss (at the same step) is used for the run that counts.
+The budget of tuning is the same for every model: all optimisers and rates start side by side from the same initial
+weights, the worse half is given up after a while, those that are left go on where they were (successive halving).
 """
 
 from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.errors import OptionError
-from onelayer.lab.networks import Net, Shape, Task, count_parameters, fill, framework, inside, pool_tokens
+from onelayer.lab.networks import (
+    Net,
+    Shape,
+    Task,
+    contexts,
+    count_parameters,
+    fill,
+    framework,
+    has_positions,
+    inside,
+    one_thread,
+    pool_tokens,
+    predict,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -31,6 +45,7 @@ __all__ = [
     "Run",
     "Shape",
     "Task",
+    "Training",
     "contexts",
     "count_parameters",
     "fill",
@@ -44,18 +59,26 @@ __all__ = [
 Array = NDArray[Any]
 
 
+Optimiser = Literal["adam", "adamw"]
+#: Relative: a loss that is lower by less has not fallen.
+FALLS = 0.01
+
+
 @dataclass(frozen=True)
 class Budget:
-    """How a model is trained: Adam, warmed up over 20 steps, on all the data at once unless ``batch`` is given."""
+    """How a model is trained, on all the data at once unless ``batch`` is given."""
 
-    steps: int = 1000
-    rates: tuple[float, ...] = (1e-3, 3e-3, 1e-2)
-    short: float = 0.1  # share of the steps in the run that tries a rate
-    decay: Literal["cosine", "plateau", "none"] = "cosine"
+    steps: int = 1000  # the most that one run takes
+    rates: tuple[float, ...] = (3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
+    optimisers: tuple[Optimiser, ...] = ("adam", "adamw")
+    short: float = 0.05  # share of the steps after which the worse half is given up for the first time
+    decay: Literal["cosine", "plateau", "none"] = "plateau"
     batch: int | None = None
     check: int = 10  # steps between two counts of right answers
     warm_up: int = 20
     patience: int = 20  # counts without a lower loss after which "plateau" halves the rate
+    halvings: int = 5  # in a row, without a lower loss, after which it has stopped falling
+    dtype: Literal["float32", "float64"] = "float32"
 
 
 @dataclass(frozen=True)
@@ -64,10 +87,14 @@ class Run:
 
     net: Any
     rate: float
-    steps: int  # taken; fewer than allowed if every answer came back
+    steps: int  # taken; fewer than allowed if every answer came back or the loss stopped falling
     right: int
     answers: int
     loss: float
+    optimiser: Optimiser = "adam"
+    plateau: bool = False  # whether the loss had stopped falling
+    curve: tuple[tuple[int, float, float], ...] = ()  # step, accuracy and loss at every count
+    seconds: float = 0.0  # of CPU, with the runs that were given up
 
     @property
     def exact(self) -> bool:
@@ -77,9 +104,74 @@ class Run:
     def accuracy(self) -> float:
         return self.right / self.answers
 
+    @property
+    def ended(self) -> bool:
+        """Whether more steps would have changed nothing: all answers are right, or the loss stopped falling."""
+        return self.exact or self.plateau
+
 
 #: Called at each count; ends the run by returning True.
 Watch = Callable[[Run], bool]
+
+
+class Training:
+    """A run that can be left and taken up again."""
+
+    def __init__(
+        self, net: Any, task: Task, budget: Budget, rate: float, seed: int = 0, optimiser: Optimiser = "adam"
+    ) -> None:
+        self.torch = torch = framework()
+        self.net, self.task, self.budget, self.rate, self.kind = net, task, budget, rate, optimiser
+        parameters = list(net.parameters())
+        self.data = _on_torch(torch, task, parameters[0].dtype)
+        chosen = torch.optim.AdamW if optimiser == "adamw" else torch.optim.Adam
+        self.optimiser = chosen(parameters, rate, fused=True)
+        self.generator = torch.Generator().manual_seed(seed)
+        self.factor, self.best, self.waited, self.halved, self.step = 1.0, math.inf, 0, 0, 0
+        self.curve: list[tuple[int, float, float]] = []
+        self.seconds = 0.0
+        self.found: Run | None = None
+
+    def go(self, until: int, watch: Watch | None = None) -> Run:
+        """On to that step, or to the end."""
+        start = time.process_time()
+        with one_thread(self.torch):
+            while True:
+                if self.step % self.budget.check == 0 or self.step >= until:
+                    found = self.found = replace(self._count(), seconds=self.seconds + time.process_time() - start)
+                    done = found.plateau or (found.exact and self.task.kind != "reals")
+                    if (watch is not None and watch(found)) or done or self.step >= until:
+                        self.seconds = found.seconds
+                        return found
+                self._advance()
+
+    def _count(self) -> Run:
+        """How it stands, and whether the rate is to be halved."""
+        found = _judge_run(self.torch, self.net, self.task, *self.data)
+        if not self.curve or self.curve[-1][0] < self.step:
+            self.curve.append((self.step, found.accuracy, found.loss))
+            falls = not found.loss >= self.best * (1 - FALLS)
+            self.waited, self.best = (0, found.loss) if falls else (self.waited + 1, self.best)
+            self.halved = 0 if falls else self.halved
+            if self.budget.decay == "plateau" and self.waited >= self.budget.patience:
+                self.factor, self.waited, self.halved = self.factor / 2, 0, self.halved + 1
+        flat = self.halved >= self.budget.halvings
+        said = {"rate": self.rate, "steps": self.step, "optimiser": self.kind, "plateau": flat}
+        return replace(found, **said, curve=tuple(self.curve))  # type: ignore[arg-type]
+
+    def _advance(self) -> None:
+        tokens, answers, lengths = self.data
+        for group in self.optimiser.param_groups:
+            group["lr"] = self.rate * self.factor * _schedule(self.budget, self.step)
+        rows: Any = slice(None)
+        if self.budget.batch is not None and self.budget.batch < len(tokens):
+            rows = self.torch.randperm(len(tokens), generator=self.generator)[: self.budget.batch]
+        part = None if lengths is None else lengths[rows]
+        loss = _loss(self.torch, self.net, self.task, tokens[rows], answers[rows], part)
+        self.optimiser.zero_grad()
+        loss.backward()
+        self.optimiser.step()
+        self.step += 1
 
 
 def train(net: Any, task: Task, budget: Budget, rate: float, seed: int = 0, watch: Watch | None = None) -> Run:
@@ -87,50 +179,36 @@ def train(net: Any, task: Task, budget: Budget, rate: float, seed: int = 0, watc
 
     ``net`` is a `Net`, or `to_torch(model)` of a constructed model, whose classes are numbers.
     """
-    torch = framework()
-    with _one_thread(torch):
-        tokens, answers, lengths = _on_torch(torch, task)
-        parameters = list(net.parameters())
-        optimizer = torch.optim.Adam(parameters, rate, fused=True)
-        generator = torch.Generator().manual_seed(seed)
-        factor, best, waited, step = 1.0, math.inf, 0, 0
-        while True:
-            if step % budget.check == 0 or step >= budget.steps:
-                found = replace(_judge_run(torch, net, task, tokens, answers, lengths), rate=rate, steps=step)
-                waited, best = (0, found.loss) if found.loss < best else (waited + 1, best)
-                if budget.decay == "plateau" and waited >= budget.patience:
-                    factor, waited = factor / 2, 0
-                done = found.exact and task.kind != "reals"
-                if (watch is not None and watch(found)) or done or step >= budget.steps:
-                    return found
-            for group in optimizer.param_groups:
-                group["lr"] = rate * factor * _schedule(budget, step)
-            rows = slice(None)
-            if budget.batch is not None and budget.batch < len(tokens):
-                rows = torch.randperm(len(tokens), generator=generator)[: budget.batch]
-            part = None if lengths is None else lengths[rows]
-            loss = _loss(torch, net, task, tokens[rows], answers[rows], part)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            step += 1
+    return Training(net, task, budget, rate, seed).go(budget.steps, watch)
 
 
 def train_tuned(
     shape: Shape, task: Task, budget: Budget, seed: int = 0, watch: Watch | None = None, net: Any = None
 ) -> Run:
-    """The best rate of short runs, then the run that counts, from the same initial weights; of ``net`` if given."""
+    """The best of all optimisers and rates by successive halving, to its end; from ``net`` if given."""
 
     def fresh() -> Any:
-        return Net(shape, task, seed) if net is None else copy.deepcopy(net)
+        return Net(shape, task, seed, budget.dtype) if net is None else copy.deepcopy(net)
 
-    short = replace(budget, steps=max(1, round(budget.short * budget.steps)), decay="none")
-    rates, losses = budget.rates, []
-    for rate in rates if len(rates) > 1 else ():
-        tried = train(fresh(), task, short, rate, seed)
-        losses.append((not tried.exact, tried.steps if tried.exact else tried.loss, rate))
-    chosen = min(losses)[2] if losses else rates[0]
-    return train(fresh(), task, budget, chosen, seed, watch)
+    runs = [
+        Training(fresh(), task, budget, rate, seed, kind) for kind in budget.optimisers for rate in budget.rates
+    ]
+    until, spent = max(1, round(budget.short * budget.steps)), 0.0
+    while len(runs) > 1:
+        runs.sort(key=lambda run: _standing(run.go(until)))
+        kept = 1 if _standing(runs[0].found)[0] == 0 else len(runs) // 2
+        spent += sum(run.seconds for run in runs[kept:])
+        runs, until = runs[:kept], min(2 * until, budget.steps)
+    ended = runs[0].go(budget.steps, watch)
+    return replace(ended, seconds=ended.seconds + spent)
+
+
+def _standing(run: Run | None) -> tuple[int, float]:
+    """To sort by: runs that know all, the quickest first, then by their loss; a loss that is no number is last."""
+    assert run is not None
+    if run.exact:
+        return 0, run.steps
+    return (1, run.loss) if math.isfinite(run.loss) else (2, 0.0)
 
 
 def _schedule(budget: Budget, step: int) -> float:
@@ -182,61 +260,12 @@ def _judge_run(
     return Run(net, 0.0, 0, right, total, loss / total)
 
 
-def predict(net: Any, tokens: Array, lengths: Array | None = None) -> Array:
-    """Outputs as an array."""
-    return _run(net, tokens, lengths)
-
-
-def contexts(net: Any, tokens: Array, lengths: Array | None = None) -> Array:
-    """What the attention of a torch model gives, with its residual, [N, n, width]: what feed-forward parts see."""
-    if isinstance(net, Net):
-        return _run(net.contexts, tokens, lengths)
-    needed = [hasattr(net, name) for name in ("embedding", "feedforward", "attention")]
-    if not all(needed):
-        raise OptionError("lab", "a trained model, or one of to_torch", f"{type(net)}", "Give outputs instead.")
-
-    def after_attention(ids: Tensor, counts: Tensor | None = None) -> Tensor:
-        places = framework().arange(ids.shape[1])
-        h = ids.to(net.attention.W_Q.dtype) if net.embedding is None else net.embedding(ids, places)
-        h = net.feedforward(h)
-        found: Tensor = h + net.attention(h, inside(ids, counts))
-        return found
-
-    return _run(after_attention, tokens, lengths)
-
-
-def has_positions(net: Any) -> bool:
-    """Whether the order of the tokens reaches the attention."""
-    if isinstance(net, Net):
-        return net.shape.positions
-    return getattr(getattr(net, "embedding", None), "positions", None) is not None
-
-
-def _run(function: Callable[..., Tensor], tokens: Array, lengths: Array | None) -> Array:
-    torch = framework()
-    with torch.no_grad(), _one_thread(torch):
-        given = torch.from_numpy(np.ascontiguousarray(tokens))
-        if lengths is None:
-            return np.asarray(function(given).numpy())
-        return np.asarray(function(given, torch.from_numpy(lengths)).numpy())
-
-
-def _on_torch(torch: Any, task: Task) -> tuple[Tensor, Tensor, Tensor | None]:
-    answers = np.asarray(task.answers)
+def _on_torch(torch: Any, task: Task, dtype: Any) -> tuple[Tensor, Tensor, Tensor | None]:
+    """The data as the net computes: real numbers in the precision of its weights."""
+    answers = torch.from_numpy(np.array(task.answers))
     if task.kind == "numbers":
         answers = answers[..., None]
-    answers = answers.astype(np.int64 if task.kind == "classes" else np.float32)
-    tokens = task.tokens if task.tokens.ndim == 2 else task.tokens.astype(np.float32)
+    answers = answers.to(torch.int64 if task.kind == "classes" else dtype)
+    tokens = torch.from_numpy(np.array(task.tokens))
     lengths = None if task.lengths is None else torch.from_numpy(np.asarray(task.lengths, np.int64))
-    return torch.from_numpy(np.ascontiguousarray(tokens)), torch.from_numpy(answers), lengths
-
-
-@contextmanager
-def _one_thread(torch: Any) -> Iterator[None]:
-    """Sums in one order, so that a seed gives the same weights whatever else the machine does."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+    return tokens if tokens.ndim == 2 else tokens.to(dtype), answers, lengths

@@ -53,7 +53,7 @@ def _memory(case: Case, seed: int) -> list[Row]:
 
     task = Task(X, Y)
     shape = fill(Shape(1, layers=case["layers"], norm=True), task, model.n_parameters)
-    ended = train_tuned(shape, task, Budget(steps=case["steps"], short=0.1, check=20), seed)
+    ended = train_tuned(shape, task, Budget(steps=case["steps"], check=20), seed)
     return [_row(count_parameters(shape, task), shape.width, ended.accuracy, None)]
 
 

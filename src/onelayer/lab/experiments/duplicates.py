@@ -60,7 +60,7 @@ def _train_row(X: NDArray[Any], Y: NDArray[Any], steps: int, seed: int) -> Row:
     from onelayer.lab.trained import Budget, Shape, Task, train_tuned
 
     shape = Shape(TRAINED_WIDTH, hidden=4 * TRAINED_WIDTH, norm=True)
-    ended = train_tuned(shape, Task(X.astype(np.float32), Y), Budget(steps=steps, short=0.1), seed)
+    ended = train_tuned(shape, Task(X.astype(np.float32), Y), Budget(steps=steps), seed)
     row: Row = {"mapping": "trained", "dtype": "float32", "refused": "", "recall": ended.accuracy, "why": ""}
     return row | {"gap": None, "bits": None, "rank": None}
 

@@ -86,7 +86,7 @@ def _count_by_training(case: Case, seed: int) -> Callable[[int], int]:
             return 0
         task = Task(*facts(N, seed))
         shape = fill(Shape(1), Task(*facts(LADDER[-1], seed)), case["size"])
-        budget = Budget(steps=case["steps"], short=0.2, check=20)
+        budget = Budget(steps=case["steps"], check=20)
         return count_parameters(shape, task) if train_tuned(shape, task, budget, seed).exact else 0
 
     return knows

@@ -126,7 +126,7 @@ def _train_model(case: Case, seed: int, stored: Any) -> tuple[Any, int, int]:
         labels[i, : len(row)] = row
     task = Task(read.tokens, labels, lengths=read.lengths)
     shape = Shape(32, hidden=128, rank=case["rank"], positions=True)
-    ended = train_tuned(shape, task, Budget(steps=case["steps"], short=0.2, check=20), seed)
+    ended = train_tuned(shape, task, Budget(steps=case["steps"], check=20), seed)
 
     def answer(sentences: list[list[str]]) -> Any:
         asked = read_sequences(sentences, vocabulary=index)

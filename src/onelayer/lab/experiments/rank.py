@@ -62,7 +62,7 @@ def _train_rows(case: Case, seed: int) -> list[Row]:
     sets = np.array(list(combinations(range(24), n)))
     task = Task(sets[rng.permutation(len(sets))[: case["N"]]], rng.integers(0, CLASSES, (case["N"], n)))
     shape = Shape(16, hidden=64, rank=case["rank"])
-    ended = train_tuned(shape, task, Budget(steps=case["steps"], short=0.2), seed)
+    ended = train_tuned(shape, task, Budget(steps=case["steps"]), seed)
     nothing = dict.fromkeys(("contexts", "gap", "bits", "predicted", "margin"))
     said = {"parameters": count_parameters(shape, task), "accuracy": ended.accuracy, "taken": ended.steps}
     return [{**nothing, **said}]
