@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import re
@@ -16,7 +15,8 @@ import pytest
 
 from onelayer import lab
 from onelayer.errors import FileError, OptionError
-from onelayer.lab import experiments, registry, report, store
+from onelayer.lab import Verdict, experiments, registry, report, store
+from onelayer.lab.experiment import Earlier, judge
 from onelayer.lab.store import META, Store
 from tests.processes import run_command
 
@@ -123,27 +123,68 @@ def test_files_say_where_their_rows_come_from(tmp_path) -> None:
     table = pyarrow.parquet.read_table(Store(tmp_path, "toy", "quick").path(case, 0))
     about = json.loads(table.schema.metadata[META])
     assert (about["case"], about["seed"]) == (case, 0)
-    assert about["seconds"] >= 0.01
+    assert about["seconds"] > 0
     assert {"numpy", "pyarrow", "joblib"} <= about["versions"].keys()
     assert about["machine"].keys() == {"python", "system", "cores"}
     assert table.column_names == ["start", "log", "pause", "seed", "value", "square", "word"]
 
 
-@pytest.mark.usefixtures("toy")
-def test_rows_of_other_code_are_computed_anew_and_rewording_keeps_them(monkeypatch) -> None:
-    def fingerprint_with(old: str, new: str) -> str:
+def forget_sources() -> None:
+    for remembered in (registry._tree, registry.code_of, registry.imported):
+        remembered.cache_clear()
+
+
+@pytest.fixture
+def fingerprint_with(toy, tmp_path, monkeypatch):
+    """The fingerprint of the toy with some of its words changed, and with a module that it imports."""
+    folder = tmp_path / "experiments"
+    monkeypatch.setattr(registry, "LIBRARY", {*registry.LIBRARY, "counting"})
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "counting").mkdir()
+    (tmp_path / "counting" / "__init__.py").touch()
+    (tmp_path / "counting" / "further.py").write_text('"""Deep."""\nSTEP = 1\n')
+
+    def changed(old: str = "", new: str = "", further: str = "STEP = 1") -> str:
         assert old in TOY
-        monkeypatch.setattr(inspect, "getsource", lambda _: TOY.replace(old, new))
+        source = TOY.replace(old, new).replace("return [", "from counting.slowly import add; return [", 1)
+        (folder / "toy.py").write_text(source.replace("LOG", repr(str(toy))).replace("PAUSE", "0"))
+        (tmp_path / "counting" / "slowly.py").write_text("from counting import further\ndef add(): pass\n")
+        (tmp_path / "counting" / "further.py").write_text(f'"""Deep."""\n{further}\n')
+        forget_sources()
         return registry.fingerprint("toy")
 
-    as_it_is = fingerprint_with("", "")
+    yield changed
+    forget_sources()
+    for name in [name for name in sys.modules if name.partition(".")[0] == "counting"]:
+        del sys.modules[name]
+
+
+def test_rows_of_other_code_are_computed_anew_and_rewording_keeps_them(fingerprint_with, monkeypatch) -> None:
+    as_it_is = fingerprint_with()
     assert fingerprint_with("Far & further.", "Not far.") == as_it_is
     assert fingerprint_with("To {max", "Up to {max") == as_it_is
     assert fingerprint_with("time.sleep", "# why\n    time.sleep") == as_it_is
     assert fingerprint_with("seed / 8", "seed / 4") != as_it_is
     assert fingerprint_with("range(6)", "range(7)") != as_it_is
     monkeypatch.setattr(registry, "version", lambda _: "another")
-    assert fingerprint_with("", "") != as_it_is
+    assert fingerprint_with() != as_it_is
+
+
+def test_rows_belong_to_the_sources_that_an_experiment_imports(fingerprint_with) -> None:
+    """Two imports away, inside a function; a comment or a docstring there changes nothing."""
+    as_it_is = fingerprint_with()
+    assert fingerprint_with(further="STEP = 2") != as_it_is
+    assert fingerprint_with(further="# two\nSTEP = 1") == as_it_is
+
+
+def test_what_an_experiment_stands_on_is_found_and_what_only_draws_is_not() -> None:
+    seen, waiting = set(), ["onelayer.lab.experiments.rank"]
+    while waiting:
+        new = registry.imported(waiting.pop()) - seen
+        seen |= new
+        waiting += new
+    assert {"onelayer.compile.memorize", "onelayer.lab.trained", "onelayer.readouts.plateaus"} <= seen
+    assert not seen & registry.TELLING
 
 
 def test_other_code_leaves_old_rows_alone(tmp_path, toy, monkeypatch) -> None:
@@ -174,7 +215,7 @@ def test_the_page_is_self_contained_and_has_every_verdict(tmp_path) -> None:
     found = report.sections(tmp_path, "quick")
     assert [s.name for s in found] == ["toy"]
     page, text = report.as_html(found), report.as_markdown(found)
-    for said in ("Yes.", "To 5.125.", "Another."):
+    for said in ("Open.", "2 seeds are too few for an answer, which takes 5. They say: To 5.125.", "Another."):
         assert said in page
         assert said in text
     assert "How far &lt;do&gt; we count?" in page
@@ -183,6 +224,44 @@ def test_the_page_is_self_contained_and_has_every_verdict(tmp_path) -> None:
     assert re.search(r"src='data:image/png;base64,iVBOR", page)
     assert "onelayer lab run toy --quick --seeds 2" in page
     assert "pieces of work" not in page
+
+
+def answered(rows: list[dict]) -> Verdict:
+    return judge(lab.find("toy"), rows)
+
+
+@pytest.mark.usefixtures("toy")
+def test_fewer_than_five_seeds_have_numbers_and_no_answer(tmp_path) -> None:
+    rows = lab.run("toy", seeds=5, results=tmp_path, jobs=1)
+    assert answered(rows).answer == "yes"
+    fewer = answered([row for row in rows if row["seed"] < 4])
+    assert fewer.answer == "open"
+    assert fewer.says.startswith("4 seeds are too few for an answer, which takes 5. They say: To 5.")
+    assert fewer.findings == answered(rows).findings
+    assert answered([row for row in rows if row["seed"] == 2]).says.startswith("One seed is too few")
+
+
+def test_an_earlier_answer_stands_beside_the_new_one(toy, tmp_path, monkeypatch) -> None:
+    lab.run("toy", seeds=5, results=tmp_path, jobs=1)
+    monkeypatch.setattr(lab.find("toy"), "EARLIER", Earlier("no", "To <4>.", "We count on."), raising=False)
+    found = report.sections(tmp_path, "quick")
+    page, text = report.as_html(found), report.as_markdown(found)
+    assert "Earlier answer: no. To &lt;4&gt;. What changed: We count on." in page
+    assert "Earlier answer: no. To <4>." in text
+    assert toy.exists()
+
+
+def test_a_corpus_goes_to_those_who_read_one(toy, tmp_path, monkeypatch) -> None:
+    corpus = tmp_path / "corpus"
+    corpus.write_text("7")
+    with pytest.raises(OptionError, match="toy makes its own data"):
+        lab.run("toy", seeds=1, results=tmp_path, jobs=1, corpus=corpus)
+    reads = lambda cases, path: [{**case, "corpus": path.read_text()} for case in cases]  # noqa: E731
+    monkeypatch.setattr(lab.find("toy"), "of_corpus", reads, raising=False)
+    rows = lab.run("toy", seeds=1, results=tmp_path, jobs=1, corpus=corpus)
+    assert {row["corpus"] for row in rows} == {"7"}
+    assert len(report.sections(tmp_path, "quick", corpus)[0].rows) == 12
+    assert len(pieces(toy)) == 6
 
 
 @pytest.mark.usefixtures("toy")

@@ -12,13 +12,17 @@ from rich.table import Table
 from onelayer.cli.console import AsJson, err, out, print_json
 from onelayer.lab import find, names
 from onelayer.lab import report as pages
-from onelayer.lab.experiment import Preset
+from onelayer.lab.experiment import Preset, judge
 from onelayer.lab.harness import DEFAULT_SEEDS
 from onelayer.lab.harness import run as run_experiment
 
 app = typer.Typer(name="lab", help="Questions of the papers as experiments to run again.", no_args_is_help=True)
 
 Full = Annotated[bool, typer.Option("--full/--quick", help="All settings (hours), or a few of them (minutes).")]
+Corpus = Annotated[
+    Path | None,
+    typer.Option(exists=True, dir_okay=False, help="Labelled sentences (CoNLL) for experiments that read them."),
+]
 Results = Annotated[Path, typer.Option(help="Where rows are kept.")]
 
 
@@ -47,11 +51,14 @@ def list_(as_json: AsJson = False) -> None:
 def run(
     name: Annotated[list[str], typer.Argument(help="Experiments, or `all`.", show_default=False)],
     full: Full = False,
-    seeds: Annotated[int | None, typer.Option(min=1, help="Repetitions; 3 for quick, 5 for full.")] = None,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="Repetitions; 5 for quick, 10 for full; fewer than 5 give no answer.")
+    ] = None,
     results: Results = Path("lab-results"),
     jobs: Annotated[int, typer.Option(help="Processes; -1 for one per core.")] = -1,
     cluster: Annotated[str | None, typer.Option(help="Address of a Dask scheduler, tcp://host:8786.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Set old rows aside and start over.")] = False,
+    corpus: Corpus = None,
     as_json: AsJson = False,
 ) -> None:
     """Run experiments; what was computed before is kept, an interrupted run goes on where it stopped."""
@@ -68,8 +75,9 @@ def run(
                 bar.update(task, completed=done, total=total)  # type: ignore[arg-type]
 
             options = {"seeds": seeds, "results": results, "jobs": jobs, "cluster": cluster, "fresh": fresh}
+            options["corpus"] = corpus if hasattr(find(one), "of_corpus") or name != ["all"] else None
             rows = run_experiment(one, preset, progress=show, **options)  # type: ignore[arg-type]
-            said[one] = find(one).verdict(rows)
+            said[one] = judge(find(one), rows)
     if as_json:
         print_json({one: {"answer": v.answer, "says": v.says, "findings": v.findings} for one, v in said.items()})
         return
@@ -87,13 +95,14 @@ def run(
 def report(
     full: Full = False,
     results: Results = Path("lab-results"),
+    corpus: Corpus = None,
     page: Annotated[Path, typer.Option("--out", help="The page to write; Markdown is written beside it.")] = Path(
         "lab-report.html"
     ),
     as_json: AsJson = False,
 ) -> None:
     """Write one self-contained HTML page, and Markdown, of all results."""
-    found = pages.sections(results, _preset(full))
+    found = pages.sections(results, _preset(full), corpus)
     page.write_text(pages.as_html(found), encoding="utf-8")
     page.with_suffix(".md").write_text(pages.as_markdown(found), encoding="utf-8")
     if as_json:

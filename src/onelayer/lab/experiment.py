@@ -8,16 +8,26 @@ A module of `onelayer.lab.experiments` has
     run(case, seed)      rows, flat dicts of numbers, words and None; the same rows for the same case and seed
     plot(rows)           a matplotlib figure
     verdict(rows)        the answer, with numbers computed from the rows
+and may have
+    EARLIER      what an earlier version of the experiment answered, and why that changed
+    of_corpus(cases, path)   the same settings on a person's own corpus, for `lab run --corpus FILE`
+
+`judge` asks a module for its verdict: rows of fewer than five seeds have numbers, and no answer.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal, Protocol
+
+from onelayer.errors import OptionError
 
 Case = dict[str, Any]
 Row = dict[str, Any]
 Preset = Literal["quick", "full"]
+#: Fewer seeds than this give numbers, and no answer.
+FEWEST_SEEDS = 5
 
 
 @dataclass(frozen=True)
@@ -27,6 +37,15 @@ class Verdict:
     answer: Literal["yes", "no", "partly", "open"]
     says: str
     findings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """An answer that did not last, and what was wrong with the ruler."""
+
+    answer: str
+    says: str
+    why: str
 
 
 class Experiment(Protocol):
@@ -44,3 +63,31 @@ class Experiment(Protocol):
     def plot(self, rows: list[Row]) -> Any: ...
 
     def verdict(self, rows: list[Row]) -> Verdict: ...
+
+
+def judge(experiment: Experiment, rows: list[Row]) -> Verdict:
+    """The experiment's verdict, which is "open" for rows of fewer than `FEWEST_SEEDS` seeds."""
+    found, fewest = experiment.verdict(rows), count_seeds(rows)
+    if fewest >= FEWEST_SEEDS or found.answer == "open":
+        return found
+    seeds = "one seed is" if fewest == 1 else f"{fewest} seeds are"
+    says = f"{seeds.capitalize()} too few for an answer, which takes {FEWEST_SEEDS}. They say: {found.says}"
+    return replace(found, answer="open", says=says)
+
+
+def count_seeds(rows: list[Row]) -> int:
+    """Different seeds among the rows."""
+    return len({row["seed"] for row in rows})
+
+
+def choose_cases(name: str, experiment: Experiment, preset: Preset, corpus: Path | None = None) -> list[Case]:
+    """The settings of a preset, on a corpus if the experiment takes one."""
+    cases = experiment.cases(preset)
+    if corpus is None:
+        return cases
+    of_corpus = getattr(experiment, "of_corpus", None)
+    if of_corpus is None:
+        found = f"{name} makes its own data"
+        raise OptionError("lab", "an experiment that reads a corpus", found, "Leave out --corpus, or name another.")
+    made: list[Case] = of_corpus(cases, corpus)
+    return made

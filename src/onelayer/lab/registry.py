@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ast
+import copy
 import hashlib
 import importlib
-import inspect
+import importlib.util
 import pkgutil
+from collections.abc import Iterator
+from functools import cache
+from importlib.abc import InspectLoader
 from importlib.metadata import version
 from types import ModuleType
 from typing import cast
@@ -16,7 +20,10 @@ from onelayer.lab import experiments
 from onelayer.lab.experiment import Experiment
 
 #: What an experiment says and shows of its rows; they stay the same when it is reworded.
-TOLD = {"QUESTION", "HYPOTHESES", "plot", "verdict"}
+TOLD = {"QUESTION", "HYPOTHESES", "EARLIER", "plot", "verdict"}
+#: Where code lies that may change rows, and what of it only judges and draws them.
+LIBRARY = {"onelayer", "onelayer_checker"}
+TELLING = {f"onelayer.lab.{name}" for name in ("experiment", "statistics", "pictures", "report")}
 
 
 def names() -> tuple[str, ...]:
@@ -38,12 +45,76 @@ def find(name: str) -> Experiment:
 
 
 def fingerprint(name: str) -> str:
-    """Of the code that computes an experiment's rows and of the library's version: other code, other rows."""
+    """Of the code that computes an experiment's rows and of the library's version: other code, other rows.
+
+    The code is the experiment's own, without what only tells, and that of every module of the library that it
+    imports, directly or not; comments, docstrings and imports do not count.
+    """
+    module = cast(ModuleType, find(name)).__name__
+    seen, waiting = {module}, [module]
+    while waiting:
+        for found in imported(waiting.pop()) - seen:
+            seen.add(found)
+            waiting.append(found)
     digest = hashlib.sha256(version("onelayer").encode())
-    for node in ast.parse(inspect.getsource(cast(ModuleType, find(name)))).body:
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            continue
-        assigned = [part for target in getattr(node, "targets", ()) for part in ast.walk(target)]
-        if not {getattr(node, "name", ""), *(getattr(part, "id", "") for part in assigned)} & TOLD:
-            digest.update(ast.unparse(node).encode())
+    for each in sorted(seen):
+        digest.update(each.encode() + code_of(each).encode())
     return digest.hexdigest()[:16]
+
+
+@cache
+def _tree(module: str) -> ast.Module:
+    spec = importlib.util.find_spec(module)
+    loader = spec.loader if spec else None
+    source = loader.get_source(module) if isinstance(loader, InspectLoader) else None
+    return ast.parse(source or "")
+
+
+@cache
+def code_of(module: str) -> str:
+    """What a module does, without docstrings, comments, imports, and what an experiment only tells."""
+    told = TOLD if module.startswith(f"{experiments.__name__}.") else set()
+    kept = []
+    for node in _tree(module).body:
+        assigned = [part for target in getattr(node, "targets", ()) for part in ast.walk(target)]
+        names = {getattr(node, "name", ""), *(getattr(part, "id", "") for part in assigned)}
+        if not isinstance(node, (ast.Import, ast.ImportFrom)) and not names & told:
+            kept.append(_Bare().visit(copy.deepcopy(node)))
+    return "\n".join(ast.unparse(node) for node in kept)
+
+
+class _Bare(ast.NodeTransformer):
+    """Takes strings away that stand for themselves."""
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST:
+        return ast.Pass() if isinstance(node.value, ast.Constant) else node
+
+
+@cache
+def imported(module: str) -> frozenset[str]:
+    """The modules of the library that a module imports when it is imported or run, but for those that only tell."""
+    found: set[str] = set()
+    for node in _walk(_tree(module)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    ours = {name for name in found if name.partition(".")[0] in LIBRARY and name not in TELLING}
+    return frozenset(name for name in ours - LIBRARY if _is_module(name))
+
+
+def _walk(node: ast.AST) -> Iterator[ast.AST]:
+    """Everything below a node but what is for type checkers only."""
+    yield node
+    if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
+        return
+    for child in ast.iter_child_nodes(node):
+        yield from _walk(child)
+
+
+def _is_module(name: str) -> bool:
+    """Whether the name is one of a module, not of something in a module."""
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from onelayer.errors import FileError
-from onelayer.lab.experiment import Experiment, Preset, Row, Verdict
+from onelayer.lab.experiment import Earlier, Experiment, Preset, Row, Verdict, choose_cases, judge
 from onelayer.lab.registry import find, names
 from onelayer.lab.store import Store
 
@@ -46,15 +46,16 @@ class Section:
     about: dict[str, Any]
 
 
-def sections(results: Path, preset: Preset) -> list[Section]:
-    """Every experiment that has rows."""
+def sections(results: Path, preset: Preset, corpus: Path | None = None) -> list[Section]:
+    """Every experiment that has rows; on a corpus, those that read one have their rows of it."""
     found = []
     for name in names():
         store = Store(results, name, preset)
         if (seeds := store.seeds() if store.folder.exists() else 0) < 1:
             continue
         experiment = find(name)
-        cases = experiment.cases(preset)
+        reads = hasattr(experiment, "of_corpus")
+        cases = choose_cases(name, experiment, preset, corpus if reads else None)
         rows, about = store.rows(cases, seeds), list(store.about(cases, seeds))
         if rows:
             missing = len(cases) * seeds - len(about)
@@ -72,7 +73,7 @@ def sections(results: Path, preset: Preset) -> list[Section]:
 def _judge_rows(experiment: Experiment, rows: list[Row], missing: int) -> tuple[Verdict, bytes]:
     """Verdict and picture; an interrupted run may not have the rows that they compare."""
     try:
-        return experiment.verdict(rows), _png(experiment.plot(rows))
+        return judge(experiment, rows), _png(experiment.plot(rows))
     except (ArithmeticError, LookupError, TypeError, ValueError):
         if not missing:
             raise
@@ -87,10 +88,10 @@ def as_html(found: list[Section]) -> str:
         f"<title>The lab of onelayer</title><style>{STYLE}</style>",
         "<h1>The lab: does the theory hold on real machines?</h1>",
         "<p>Everything below is measured, not proved. Answers are computed from the rows, with 95% confidence "
-        "intervals over seeds and draws.</p>",
-        "<table class=summary><tr><th>question<th>answer<th style='text-align:left'>in short</tr>",
+        "intervals over seeds and draws; fewer than five seeds give no answer.</p>",
+        "<table class=summary><tr><th>question<th>answer<th>seeds<th style='text-align:left'>in short</tr>",
         *(
-            f"<tr><td><a href='#{s.name}'>{_e(s.experiment.QUESTION)}</a><td>{_e(s.verdict.answer)}"
+            f"<tr><td><a href='#{s.name}'>{_e(s.experiment.QUESTION)}</a><td>{_e(s.verdict.answer)}<td>{s.seeds}"
             f"<td style='text-align:left'>{_e(s.verdict.says)}</tr>"
             for s in found
         ),
@@ -112,10 +113,11 @@ def _section(s: Section) -> str:
             "<ul class=hypotheses>" + "".join(f"<li>{_e(h)}</li>" for h in s.experiment.HYPOTHESES) + "</ul>",
             f"<p><span class=answer>{_e(s.verdict.answer.capitalize())}.</span> {_e(s.verdict.says)}</p>",
             "<ul>" + "".join(f"<li>{_e(finding)}</li>" for finding in s.verdict.findings) + "</ul>",
+            f"<p class=hypotheses>{_e(said)}</p>" if (said := _earlier(s)) else "",
             f"<img alt='{_e(s.experiment.QUESTION)}' src='data:image/png;base64,{image}'>" if image else "",
             f"<details><summary>{len(s.rows)} rows, {seeds}{left_out}</summary>{_table(s.rows)}</details>",
             f"<p class=about>Run again: <code>onelayer lab run {s.name} --{s.preset} --seeds {s.seeds}</code> "
-            f"({s.seconds:.0f} s of one core)</p>",
+            f"({s.seconds:.0f} CPU seconds)</p>",
         ]
     )
 
@@ -136,8 +138,15 @@ def as_markdown(found: list[Section]) -> str:
     for s in found:
         lines += [f"## {s.experiment.QUESTION}", "", f"**{s.verdict.answer.capitalize()}.** {s.verdict.says}", ""]
         lines += [f"- {finding}" for finding in s.verdict.findings]
+        lines += ["", said] if (said := _earlier(s)) else []
         lines += ["", f"    onelayer lab run {s.name} --{s.preset} --seeds {s.seeds}", ""]
     return "\n".join(lines)
+
+
+def _earlier(s: Section) -> str:
+    """What was answered before, beside what is answered now."""
+    found: Earlier | None = getattr(s.experiment, "EARLIER", None)
+    return f"Earlier answer: {found.answer}. {found.says} What changed: {found.why}" if found else ""
 
 
 def _machine(s: Section) -> str:

@@ -1,18 +1,24 @@
-"""Means over seeds with 95% confidence intervals, and slopes of lines through logarithms."""
+"""What seeds say together: means, ratios and shares with 95% confidence intervals, and comparisons pair by pair.
+
+Differences have Student's interval; ratios have it on the scale of logarithms (`geometric`), where it cannot reach
+below zero; counts of successes have Wilson's (`share`), which is not empty at 0 or at all. A value that no mean can
+hold (none, not a number, a logarithm of zero) is left out, and counted: what is printed says so.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from onelayer.lab.experiment import Row
+from onelayer.lab.experiment import FEWEST_SEEDS, Row
 
-#: Student's t, two-sided 95%, for 1, 2, ... degrees of freedom; the normal quantile beyond.
+#: Student's t, two-sided 95%, for 1, 2, ... degrees of freedom; beyond, a series around the normal quantile.
 STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145)
-NORMAL = 1.96
+NORMAL = 1.959964
 #: Relative: what is less apart is equal.
 ROUNDING = 1e-9
 
@@ -22,13 +28,29 @@ def short(value: float, digits: int) -> str:
     return f"{value:,.0f}" if abs(value) >= 10**digits - 0.5 else f"{value:.{digits}g}"
 
 
+def student(degrees: int) -> float:
+    """The quantile of Student's t, two-sided 95%."""
+    if degrees <= len(STUDENT):
+        return STUDENT[degrees - 1]
+    z = NORMAL  # Cornish and Fisher; off by less than 1e-3 from 15 degrees on
+    return z + (z**3 + z) / (4 * degrees) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * degrees**2)
+
+
+def _dropped(count: int) -> str:
+    return f" ({count} left out)" if count else ""
+
+
 @dataclass(frozen=True)
 class Interval:
-    """A mean of ``count`` values, and where the true one lies with 95% confidence; unknown for a single value."""
+    """A mean of ``count`` values, and where the true one lies with 95% confidence; unknown for a single value.
+
+    Unknown is NaN, with which every comparison is false: a single seed is never clearly better.
+    """
 
     mean: float
     half: float
     count: int
+    dropped: int = 0  # values that are no numbers
 
     @property
     def low(self) -> float:
@@ -39,28 +61,34 @@ class Interval:
         return self.mean + self.half
 
     def __str__(self) -> str:
-        if self.count == 1:
-            return short(self.mean, 4)
-        half = self.half if self.half > ROUNDING * abs(self.mean) else 0.0
-        return f"{short(self.mean, 4)} ± {short(half, 2)}"
+        if self.count < 2:
+            return short(self.mean, 4) + _dropped(self.dropped)
+        half = self.half if not self.half <= ROUNDING * abs(self.mean) else 0.0
+        return f"{short(self.mean, 4)} ± {short(half, 2)}{_dropped(self.dropped)}"
 
 
 def interval(values: Iterable[Any]) -> Interval:
-    x = np.array([float(value) for value in values])
+    given = [math.nan if value is None else float(value) for value in values]
+    x = np.array([value for value in given if math.isfinite(value)])
+    dropped = len(given) - len(x)
     if len(x) < 2:
-        return Interval(float(x.mean()) if len(x) else np.nan, 0.0, len(x))
-    quantile = STUDENT[len(x) - 2] if len(x) - 2 < len(STUDENT) else NORMAL
-    return Interval(float(x.mean()), float(quantile * x.std(ddof=1) / np.sqrt(len(x))), len(x))
+        return Interval(float(x.mean()) if len(x) else math.nan, math.nan, len(x), dropped)
+    half = student(len(x) - 1) * x.std(ddof=1) / math.sqrt(len(x))
+    return Interval(float(x.mean()), float(half), len(x), dropped)
 
 
-def interval_by_group(rows: list[Row], by: str | Callable[[Row], Any], value: str) -> dict[Any, Interval]:
-    """The interval of a value for each group, groups in order; rows without the value are left out."""
+def _groups(rows: list[Row], by: str | Callable[[Row], Any], value: str) -> dict[Any, list[Any]]:
+    """The values of each group, groups in order; a group that has none at all is not there."""
     key = (lambda row: row[by]) if isinstance(by, str) else by
     groups: dict[Any, list[Any]] = {}
     for row in rows:
-        if row.get(value) is not None:
-            groups.setdefault(key(row), []).append(row[value])
-    return {group: interval(groups[group]) for group in sorted(groups)}
+        groups.setdefault(key(row), []).append(row.get(value))
+    return {group: groups[group] for group in sorted(groups) if any(v is not None for v in groups[group])}
+
+
+def interval_by_group(rows: list[Row], by: str | Callable[[Row], Any], value: str) -> dict[Any, Interval]:
+    """The interval of a value for each group, groups in order."""
+    return {group: interval(values) for group, values in _groups(rows, by, value).items()}
 
 
 @dataclass(frozen=True)
@@ -70,26 +98,110 @@ class Factor:
     mean: float
     factor: float
     count: int
+    dropped: int = 0  # values that have no logarithm
+
+    @property
+    def low(self) -> float:
+        return self.mean / self.factor
+
+    @property
+    def high(self) -> float:
+        return self.mean * self.factor
 
     def __str__(self) -> str:
-        if self.count == 1:
-            return f"{self.mean:.3g}"
+        if self.count < 2:
+            return f"{self.mean:.3g}{_dropped(self.dropped)}"
         if self.factor > 100:
-            return f"{self.mean:.3g} (too few to say how near)"
+            return f"{self.mean:.3g} (too few to say how near){_dropped(self.dropped)}"
         near = f"{100 * (self.factor - 1):.2g}%" if self.factor < 1.1 else f"a factor of {self.factor:.3g}"
-        return f"{self.mean:.3g} (within {near})"
+        return f"{self.mean:.3g} (within {near}){_dropped(self.dropped)}"
 
 
 def geometric(values: Iterable[Any]) -> Factor:
-    """For positive numbers that spread over orders of magnitude."""
-    found = interval(np.log([float(value) for value in values]))
-    return Factor(float(np.exp(found.mean)), float(np.exp(found.half)), found.count)
+    """For positive numbers that spread over orders of magnitude, and for ratios."""
+    given = [math.nan if value is None else float(value) for value in values]
+    found = interval(math.log(value) if value > 0 else math.nan for value in given)
+    return Factor(math.exp(found.mean), math.exp(min(found.half, 700.0)), found.count, found.dropped)
 
 
 def factors(rows: list[Row], by: str, value: str) -> dict[Any, Factor]:
-    """Geometric means for each group, groups in order; rows without the value are left out."""
-    groups = sorted({row[by] for row in rows if row.get(value) is not None})
-    return {g: geometric(r[value] for r in rows if r[by] == g and r.get(value) is not None) for g in groups}
+    """Geometric means for each group, groups in order."""
+    return {group: geometric(values) for group, values in _groups(rows, by, value).items()}
+
+
+@dataclass(frozen=True)
+class Share:
+    """So many successes of so many trials, and where their probability lies with 95% confidence (Wilson)."""
+
+    successes: int
+    trials: int
+
+    @property
+    def mean(self) -> float:
+        return self.successes / self.trials if self.trials else math.nan
+
+    @property
+    def low(self) -> float:
+        return self._end(-1)
+
+    @property
+    def high(self) -> float:
+        return self._end(1)
+
+    def _end(self, sign: int) -> float:
+        if not self.trials:
+            return math.nan
+        p, t, z = self.mean, self.trials, NORMAL
+        found = p + z**2 / (2 * t) + sign * z * math.sqrt(p * (1 - p) / t + z**2 / (4 * t**2))
+        return min(1.0, max(0.0, found / (1 + z**2 / t)))
+
+    def __str__(self) -> str:
+        return f"{self.successes} of {self.trials} ({100 * self.low:.0f} to {100 * self.high:.0f}%)"
+
+
+def share(happened: Iterable[Any]) -> Share:
+    """Of yes and no, one a run: answers of one run are not independent, and are no trials."""
+    found = [bool(value) for value in happened]
+    return Share(sum(found), len(found))
+
+
+@dataclass(frozen=True)
+class Paired:
+    """One kind of model against another on the same data and seed; ``missing`` seeds have only one of them."""
+
+    found: Interval | Factor
+    missing: int
+
+    @property
+    def above(self) -> bool:
+        """Clearly: the whole interval, of enough pairs, lies above what would be no difference."""
+        return self.found.count >= FEWEST_SEEDS and self.found.low > self._equal
+
+    @property
+    def below(self) -> bool:
+        return self.found.count >= FEWEST_SEEDS and self.found.high < self._equal
+
+    @property
+    def _equal(self) -> float:
+        return 1.0 if isinstance(self.found, Factor) else 0.0
+
+    def __str__(self) -> str:
+        return f"{self.found}{f', {self.missing} without a partner' if self.missing else ''}"
+
+
+def paired(first: dict[Any, Any], second: dict[Any, Any], ratio: bool = False) -> Paired:
+    """first - second, or first / second, key by key (a key is a seed, or a case and a seed)."""
+    both = [key for key in first if key in second]
+    missing = len(first) + len(second) - 2 * len(both)
+    if ratio:
+        return Paired(geometric(_quotient(first[key], second[key]) for key in both), missing)
+    pairs = ((first[key], second[key]) for key in both)
+    return Paired(interval(None if a is None or b is None else a - b for a, b in pairs), missing)
+
+
+def _quotient(a: Any, b: Any) -> float:
+    """A zero on either side has no logarithm: the pair is left out and counted."""
+    return math.nan if a is None or b is None or b == 0 else float(a) / float(b)
 
 
 def steepness(x: Iterable[Any], y: Iterable[Any]) -> Interval:
@@ -102,19 +214,9 @@ def steepness(x: Iterable[Any], y: Iterable[Any]) -> Interval:
     if len(a) == 2:
         return Interval(found, np.nan, 2)
     rest = b - b.mean() - found * (a - a.mean())
-    quantile = STUDENT[len(a) - 3] if len(a) - 3 < len(STUDENT) else NORMAL
-    return Interval(found, float(quantile * np.sqrt((rest**2).sum() / (len(a) - 2) / spread)), len(a))
+    return Interval(found, float(student(len(a) - 2) * np.sqrt((rest**2).sum() / (len(a) - 2) / spread)), len(a))
 
 
 def exponent(x: Iterable[Any], y: Iterable[Any]) -> Interval:
     """p of the best y = c x^p, with its interval."""
     return steepness(np.log([float(v) for v in x]), np.log([float(v) for v in y]))
-
-
-def slope(x: Iterable[float], y: Iterable[float]) -> float:
-    """Of the least-squares line through (log x, log y)."""
-    pairs = [(np.log(a), np.log(b)) for a, b in zip(x, y, strict=True) if a > 0 and b > 0]
-    if len(pairs) < 2:
-        return float("nan")
-    a, b = np.array(pairs).T
-    return float(np.polyfit(a, b, 1)[0])
