@@ -178,3 +178,24 @@ def test_a_token_does_not_pass_for_another_in_a_shorter_bag() -> None:
     for path in ("dense", "auto"):
         assert [list(a) for a in model.predict(X, path=path)] == Y
     assert certify(model, X, Y).claims
+
+
+def test_a_mean_that_weighs_more_gives_way_where_contexts_meet() -> None:
+    """x among x y y y and y among x x x y have one sum if the mean weighs twice as much as the token itself."""
+    X = [["x", "y", "y", "y"], ["x", "x", "x", "y"], ["z"] * 8]
+    Y = [[1, 2, 2, 2], [3, 3, 3, 4], [5] * 8]
+    model = memorize(X, Y, mapping="lattice", dtype="float64")
+    assert model.ledger.number("attempts") == 2
+    assert [list(a) for a in model.predict(X)] == Y
+
+
+@pytest.mark.parametrize("longest", [96, 300])
+def test_long_bags_of_words_are_packed(rng, longest) -> None:
+    """The own code of a token must not drown the mean: those of one token in many bags would share their cells."""
+    lengths = rng.integers(longest // 8, longest + 1, 8_000 // longest)
+    X = [rng.choice(1_000, k, replace=False).tolist() for k in lengths]
+    Y = [rng.integers(0, 9, len(x)).tolist() for x in X]
+    model = memorize(X, Y, mapping="lattice", dtype="float64")
+    assert model.ledger["readout"] == "packed"
+    assert model.ledger.number("attempts") == 1
+    assert [list(a) for a in model.predict(X)] == Y

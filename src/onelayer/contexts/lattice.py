@@ -4,7 +4,8 @@ data.
 Statement  with codes h_k in Z^s, zero query and key, and W_O = c n, y_k = a h_k + c sum_j h_j lies in Z^s; random
            codes tell all (token, multiset) apart, and with positions all (place, sequence). Where lengths differ,
            y_k = S (h_k + mean_j h_j) with S >= n tells all (token, share of each token) apart, which is all that
-           softmax can see; two of these are at least S / n^2 from each other in some coordinate.
+           softmax can see; two of these are at least S / n^2 from each other in some coordinate. A mean that weighs
+           more is tried first where bits abound: two contexts may meet then, which is seen.
 Gives      s coordinates that a float32 network computes within a fraction of 1/2 of a whole number, in any order of
            summation: the room for rounding is the same for a hundred answers and for millions.
 Rests on   exactness of sums of whole numbers below 2^24; a union bound over pairs (the codes are checked, not
@@ -28,7 +29,7 @@ from onelayer.contexts.mapping import ContextMapping, Wanted, mapping
 from onelayer.contexts.number_line import FEWEST_VALUES, number_line
 from onelayer.contexts.raw_codes import Raw, numbers_words, reals, words
 from onelayer.contexts.stream import RealStream, Stream, TokenStream
-from onelayer.contexts.sums import joint_coordinates
+from onelayer.contexts.sums import joint_coordinates, raised_mean, weights
 from onelayer.errors import PrecisionError
 from onelayer.gadgets.affine import Affine
 from onelayer.gadgets.gadget import Gadget
@@ -55,8 +56,6 @@ ATTEMPTS = 6
 #: So few are read off by cells that are few, and need not take many values.
 FEW_TOKENS = 1 << 17
 LARGE_TABLE = 1 << 18
-#: A wide own weight is at most c n (n + 12) over this: rounding it adds about half to the error of the average.
-OWN_SHARE = 18.0
 
 
 def construct(
@@ -73,9 +72,12 @@ def construct(
     rng = np.random.default_rng([seed, rank, attempt, 5])
     n, ragged = sequences.n, sequences.lengths is not None
     stream = stream.uncentred() if isinstance(stream, RealStream) else stream
-    own, total = _weights(n, ragged, per_sequence, wide)
     if stream.positions:
         return _hashed_map(sequences, stream, rank, attempt, rng, per_sequence, wide)
+    own, total = weights(n, ragged, per_sequence, wide)
+    raised = raised_mean(n) if ragged and attempt == 0 and not per_sequence else 1.0
+    if code_bits(n, stream.dtype, ragged, raised * total / n, own) == MOST_BITS:
+        total *= raised
     bits = code_bits(n, stream.dtype, ragged, total / n, own if ragged else 0.0)
     if not ragged and (bits < FEWEST_JOINT_BITS or _has_numbered_tokens(stream)):  # shorter as two codes
         return _hashed_map(sequences, stream, rank, attempt, rng, per_sequence, wide)
@@ -226,32 +228,6 @@ def whole_bits(n: int, dtype: np.dtype[Any], mixing: float) -> int:
     if bits < FEWEST_BITS:
         raise _too_long(n, dtype, bits)
     return bits
-
-
-def _weights(n: int, ragged: bool, apart: bool, wide: bool) -> tuple[float, float]:
-    """a, and c n: what multiplies a token's own code, and the mean of all. ``apart``: no two tokens of a sequence
-    have one code, or own codes do not show.
-
-    Of equal lengths, c = 3 makes up for a power of two: if all codes are unrelated, y_k = y_k' of two tokens needs
-    a = c n (p' - p), where p and p' are the shares of one of them in the two sequences, and n (p' - p) is a whole
-    number (with c = 1 and a = 2, x among x y y y is y among y x x x). Of different lengths, shares are any
-    fractions, but 0 < p and p' < 1, as both tokens are there: a >= c n has no solution. One power of two for both
-    keeps y on the lattice of means.
-    """
-    if ragged:
-        total = float(np.exp2(np.ceil(np.log2(n))))
-        return total, total
-    c = 1.0 if apart else 3.0
-    return own_weight(n, c if wide else 0.0), c * n
-
-
-def own_weight(n: int, wide: float = 0.0) -> float:
-    """a, a power of two near 2 sqrt(n): a token's own code is then about as widely spread as c sums of n codes.
-
-    Or, with c given as ``wide``, as large as leaves most of the rounding error of a coordinate to its average.
-    """
-    even = np.exp2(np.round(np.log2(n) / 2) + 1)
-    return float(max(even, np.exp2(np.floor(np.log2(wide * n * (n + 12) / OWN_SHARE))) if wide else 0.0))
 
 
 def spacing(sequences: Sequences) -> float:

@@ -14,6 +14,8 @@ Array = NDArray[Any]
 
 #: Sums are added to the codes of so many bytes at a time, which stay in cache.
 ADDED_BYTES = 1 << 18
+#: A wide own weight is at most c n (n + 12) over this: rounding it adds about half to the error of the average.
+OWN_SHARE = 18.0
 
 
 def joint_coordinates(
@@ -46,3 +48,36 @@ def joint_coordinates(
         stop = min(rows.stop, len(codes))
         out[starts[rows.start] : starts[stop]] = (codes[rows] + sums[rows, None, :])[valid[rows]]
     return out, largest
+
+
+def weights(n: int, ragged: bool, apart: bool, wide: bool) -> tuple[float, float]:
+    """a, and c n: what multiplies a token's own code, and the mean of all. ``apart``: no two tokens of a sequence
+    have one code, or own codes do not show.
+
+    Of equal lengths, c = 3 makes up for a power of two: if all codes are unrelated, y_k = y_k' of two tokens needs
+    a = c n (p' - p), where p and p' are the shares of one of them in the two sequences, and n (p' - p) is a whole
+    number (with c = 1 and a = 2, x among x y y y is y among y x x x). Of different lengths, shares are any
+    fractions, but 0 < p and p' < 1, as both tokens are there: a >= c n has no solution. One power of two for both
+    keeps y on the lattice of means.
+    """
+    if ragged:
+        total = float(np.exp2(np.ceil(np.log2(n))))
+        return total, total
+    c = 1.0 if apart else 3.0
+    return own_weight(n, c if wide else 0.0), c * n
+
+
+def raised_mean(n: int) -> float:
+    """Where lengths differ and bits abound, how much more the mean may weigh at first: means of n codes are then as
+    widely spread as codes, so that those of one token in many sequences lie apart. Two contexts may meet, which is
+    seen; then the mean weighs no more than what no two can meet with."""
+    return float(np.exp2(max(0.0, np.round(np.log2(n) / 2) - 1)))
+
+
+def own_weight(n: int, wide: float = 0.0) -> float:
+    """a, a power of two near 2 sqrt(n): a token's own code is then about as widely spread as c sums of n codes.
+
+    Or, with c given as ``wide``, as large as leaves most of the rounding error of a coordinate to its average.
+    """
+    even = np.exp2(np.round(np.log2(n) / 2) + 1)
+    return float(max(even, np.exp2(np.floor(np.log2(wide * n * (n + 12) / OWN_SHARE))) if wide else 0.0))
