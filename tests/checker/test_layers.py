@@ -213,6 +213,11 @@ def test_a_stack_without_layers_changes_nothing() -> None:
     assert Stack((layer,)).disagrees(x, REAL).shape == (0,)
 
 
+def test_the_last_layer_has_the_outputs() -> None:
+    stack = Stack((Layer(np.ones((2, 5)), np.zeros(5)), Layer(np.ones((5, 3)), np.zeros(3))))
+    assert stack.outputs == 3
+
+
 def test_the_widest_layer_says_what_a_row_needs() -> None:
     wide, narrow = Layer(np.zeros((2, 7)), np.zeros(7)), Layer(np.zeros((7, 3)), np.zeros(3))
     assert Stack((wide, narrow)).widest == 7
