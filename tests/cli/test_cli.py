@@ -114,7 +114,8 @@ def test_a_model_without_a_certificate_is_told_from_a_broken_one(model, tmp_path
     shutil.copytree(model, tmp_path / "bare")
     (tmp_path / "bare" / "certificate.json").unlink()
     assert "saved without a certificate: nothing was proved" in run("verify", tmp_path / "bare", ok=3).stdout
-    assert "saved without" not in run("verify", tmp_path / "nowhere", ok=3).stdout
+    (tmp_path / "empty").mkdir()
+    assert "saved without" not in run("verify", tmp_path / "empty", ok=3).stdout
 
 
 def test_verify_explains_and_refuses(model, tmp_path) -> None:
@@ -220,7 +221,15 @@ def test_demo_ends_with_a_table_and_a_picture() -> None:
         (("memorize", "nowhere.jsonl", "--out", "x"), 66, "there is no file nowhere.jsonl"),
         (("predict", "nowhere", "nowhere.jsonl"), 66, "a onelayer bundle at nowhere"),
         (("inspect", "nowhere"), 66, "a onelayer bundle at nowhere"),
-        (("memorize", example("company"), "--out", "x", "--rank", "0"), 64, "a whole rank of at least 1"),
+        (
+            ("memorize", example("company"), "--out", "x", "--rank", "0"),
+            64,
+            "a whole rank of at least 1 and at most 64; rank",
+        ),
+        (("verify", "nowhere"), 66, "a folder with a model at nowhere; there is none"),
+        (("verify", example("company")), 66, "a folder with a model at "),
+        (("report", "nowhere"), 66, "a folder with a model at nowhere; there is none"),
+        (("identify", example("company")), 66, "it is neither. Write it by np.savez."),
         (("memorize", example("company"), "--out", "x", "--dtype", "float16"), 64, "float16"),
         (("memorize", example("company"), "--out", "."), 66, "exists"),
     ],

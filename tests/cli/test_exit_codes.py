@@ -7,6 +7,7 @@ import json
 import os
 import re
 import subprocess
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -97,6 +98,17 @@ def test_every_report_of_the_system_has_a_sentence_and_a_remedy(number: int) -> 
 
 def full(*_: object) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_folder_that_cannot_be_written_is_named_and_no_hidden_one(tmp_path, monkeypatch) -> None:
+    def refuse(*_: object, prefix: str, dir: Path) -> str:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(dir / f"{prefix}xyz"))
+
+    monkeypatch.setattr(tempfile, "mkdtemp", refuse)
+    with pytest.raises(
+        FileError, match=rf"read or write {re.escape(str(tmp_path / 'm'))}; it is on a disk that can"
+    ):
+        memorize(X, Y).save(tmp_path / "m")
 
 
 def test_a_full_disk_loses_nothing_and_is_said(tmp_path, monkeypatch) -> None:

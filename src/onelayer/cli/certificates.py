@@ -57,6 +57,7 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Have the independent checker decide a bundle's certificate. Exit code 0 only for VERIFIED."""
+    _check_folder(model)
     lines: list[str] = []
     if is_sharded(model):
         other, by = bool(onnx_file or torch_file or runtimes or engine != "numpy"), cluster_of(workers, cluster)
@@ -117,6 +118,13 @@ def given_data(model: Path, file: Path | None) -> tuple[Any, list[str]]:
     return (table.X, table.Y, table.lengths), [said]
 
 
+def _check_folder(model: Path) -> None:
+    """A folder that is not there is a mistake and no verdict."""
+    if not model.is_dir():
+        found = "it is a file" if model.exists() else "there is none"
+        raise FileError("file", f"a folder with a model at {model}", found, "Check the name.")
+
+
 def _has_text(model: Path) -> bool:
     try:
         return json.loads((model / NAMES).read_bytes())["pieces"] is not None
@@ -142,6 +150,7 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Have a bundle's certificate decided, and write one page that a person can read."""
+    _check_folder(model)
     refuse_shards(model)
     if not out_file.absolute().parent.is_dir():
         raise FileError("file", "a folder that exists", f"there is no {out_file.parent}", "Create it.")

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from onelayer.cli.exit_codes import ExitCode
-from onelayer.errors import OnelayerError, visible
+from onelayer.errors import DataError, HypothesisError, visible
 from onelayer.problems.conflicts import OnConflict
 from onelayer.problems.tables import Table, format_of, like_answers
 from onelayer.search.options import mapping_names, readout_names
@@ -118,10 +118,10 @@ def options_for(
 
 @contextmanager
 def about(data: Path) -> Iterator[None]:
-    """Say in which file something was found."""
+    """Say in which file something was found: data that is wrong, or that a theorem does not apply to."""
     try:
         yield
-    except OnelayerError as error:
+    except (DataError, HypothesisError) as error:
         found = error.found if data.name in error.found else f"in {data.name}, {error.found}"
         raise error.having_found(found) from None
 

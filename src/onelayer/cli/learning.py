@@ -152,10 +152,9 @@ def identify(
     with files_in_words(sequences):
         try:
             held = np.load(sequences, allow_pickle=False)
-        except ValueError as error:
-            raise FileError(
-                "file", f"an array [N, n, d] in {sequences}", str(error), "Write it by np.savez."
-            ) from None
+        except ValueError:  # NumPy takes what it does not know for pickled objects
+            needs = f"an array [N, n, d] of numbers in {sequences}, as .npz or .npy"
+            raise FileError("file", needs, "it is neither", "Write it by np.savez.") from None
     array = held if isinstance(held, np.ndarray) else held[held.files[0]]
     found = identify_sequences(array)
     witness = found.witness

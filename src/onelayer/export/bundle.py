@@ -24,7 +24,7 @@ from onelayer.certificates.certificate import LOOPED, Certificate
 from onelayer.certificates.folder import CERTIFICATE, DATA, read_files
 from onelayer.certificates.names import FILE as NAMES
 from onelayer.certificates.names import Names, names_of
-from onelayer.errors import FileError, OptionError, files_in_words
+from onelayer.errors import FileError, OptionError
 from onelayer.export.former import FIRST, FORMER, former_interface, former_names
 from onelayer.gadgets.stacks import Covered
 from onelayer.interfaces import Answers, interface_from_json
@@ -79,8 +79,10 @@ def write(path: str | os.PathLike[str], model: Model, *, overwrite: bool) -> Pat
     if _holds(target, content):
         return target
     check_target(path, overwrite=overwrite)
-    with files_in_words(target):
+    try:
         _write_folder(target, content)
+    except OSError as error:  # it names a hidden folder that a person has not heard of
+        raise FileError.of(OSError(error.errno, error.strerror), target) from error
     return target
 
 
