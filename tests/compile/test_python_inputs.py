@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import torch
 
-from onelayer import DataError, memorize
+from onelayer import DataError, OptionError, memorize, plan
 from onelayer.measure.recall import recall_answers
 from onelayer.problems import sequences as reading
 from onelayer.problems.answers import read_answers
@@ -181,3 +181,26 @@ def test_everything_can_be_imported_without_extras() -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
     with_extras = "from onelayer import *\nto_torch, to_onnx, OneLayerMemorizer, DataError\n"
     subprocess.run([sys.executable, "-c", with_extras], check=True)
+
+
+@pytest.mark.parametrize("call", [memorize, plan])
+def test_an_option_that_is_misspelt_is_refused(call) -> None:
+    with pytest.raises(OptionError, match=r"an option that .* has; redout='table'\. Did you mean readout\?"):
+        call(WORDS, LABELS, redout="table")
+    with pytest.raises(OptionError, match=r"xyz=1\. Leave it out"):
+        call(WORDS, LABELS, xyz=1)
+
+
+@pytest.mark.parametrize("option", [{"folder": "model"}, {"shard_answers": 5}, {"overwrite": True}])
+def test_an_option_of_shards_is_not_ignored_without_them(option) -> None:
+    (name,) = option
+    with pytest.raises(OptionError, match=rf"cluster=, to build in shards; {name}=.* came without.*model\.save"):
+        memorize(WORDS, LABELS, **option)
+
+
+@pytest.mark.parametrize(
+    "X", ["abc", {"a": 1}, 7, iter(WORDS)], ids=["a text", "a dict", "a number", "an iterator"]
+)
+def test_what_is_no_list_of_sequences_is_called_by_its_type(X) -> None:
+    with pytest.raises(DataError, match=rf"a list or an array of sequences; X is a {type(X).__name__}\. Give"):
+        memorize(X, LABELS)

@@ -21,7 +21,7 @@ from onelayer.compile.comparison import smallest
 from onelayer.compile.logits import append_logits
 from onelayer.compile.prove import certify_model, too_large, without_proof
 from onelayer.compile.unknown_inputs import unknown_inputs
-from onelayer.errors import PrecisionError
+from onelayer.errors import OptionError, PrecisionError
 from onelayer.gadgets.affine import Affine
 from onelayer.gadgets.stacks import compose
 from onelayer.interfaces import Answers
@@ -33,6 +33,7 @@ from onelayer.problems.conflicts import OnConflict, Settled, settle
 from onelayer.problems.scopes import Scope, at_answers
 from onelayer.problems.sequences import read_sequences
 from onelayer.readouts.method import READOUTS
+from onelayer.search.options import refuse_unknown
 from onelayer.search.problem import NO_DEFAULT, Mapping, Options, Problem, Readout, read_problem
 from onelayer.search.routes import BestCandidate, Step, in_a_dtype_that_does
 from onelayer.sharded.build import Sharding, Wish, build_shards
@@ -122,9 +123,20 @@ def memorize(
     """
     options = Options(lengths=lengths, rank=rank, dtype=dtype, mapping=mapping, readout=readout, logits=logits)
     options |= Options(positions=positions, default=default, false_hits=false_hits, seed=seed, scope=scope)
-    if shards.get("cluster") is not None:
+    if _are_wanted(shards):
         return build_shards(X, Y, Wish(options, on_conflict, certify is not False, compile_shard), shards, on_step)
     return _compile(settle_conflicts(X, Y, on_conflict, options), options, certify, tolerance, on_step)
+
+
+def _are_wanted(shards: Sharding) -> bool:
+    """Whether a model in shards is asked for; what only such a one has is refused without it, and what none has."""
+    refuse_unknown("memorize", shards, [*Choices.__annotations__, *Sharding.__annotations__])
+    given = {name: value for name, value in shards.items() if name != "cluster"}
+    if shards.get("cluster") is None and given:
+        found = f"{', '.join(f'{name}={value!r}' for name, value in given.items())} came without it"
+        remedy = "Leave that out, and write the model by model.save(folder)."
+        raise OptionError("memorize", "cluster=, to build in shards", found, remedy)
+    return shards.get("cluster") is not None
 
 
 def settle_conflicts(X: Any, Y: Any, on_conflict: OnConflict, options: Options) -> Settled:

@@ -14,6 +14,7 @@ from onelayer.compile.memorize import assemble, settle_conflicts
 from onelayer.errors import HypothesisError
 from onelayer.problems.conflicts import OnConflict
 from onelayer.readouts.method import READOUTS
+from onelayer.search.options import refuse_unknown
 from onelayer.search.problem import Options, Problem, read_problem
 from onelayer.search.routes import BestCandidate, Step, in_a_dtype_that_does
 
@@ -68,6 +69,7 @@ def plan(
     **options: Unpack[Options],
 ) -> Plan:
     """Say before compiling what it will take. Same arguments as `memorize`; nothing is written."""
+    refuse_unknown("plan", options, Options.__annotations__)
     start = time.perf_counter()
     given = settle_conflicts(X, Y, on_conflict, options)
     try:

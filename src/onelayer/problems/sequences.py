@@ -108,7 +108,10 @@ def read_sequences(
         X, lengths = pad(X, lengths)
     if isinstance(X, np.ma.MaskedArray):
         raise DataError("data", "arrays without a mask", "X is masked", "Give `lengths` for padding instead.")
-    X = np.asarray(X)
+    kind, X = type(X).__name__, np.asarray(X)
+    if X.ndim == 0:
+        remedy = "Give a list of sequences, each a list of tokens."
+        raise DataError("data", "a list or an array of sequences", f"X is a {kind}", remedy)
     if X.ndim not in (2, 3):
         raise DataError(
             "data",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any
 
 from onelayer.contexts import averages, lattice, published, rank_one, shared_query, temperature
 from onelayer.contexts.mapping import MAPPINGS
@@ -23,6 +25,15 @@ def mapping_names() -> list[str]:
 
 def readout_names() -> list[str]:
     return ["auto", *READOUTS, LOGITS]
+
+
+def refuse_unknown(subject: str, given: Mapping[str, Any], known: Iterable[str]) -> None:
+    """An option that is misspelt must not be ignored."""
+    for name, value in given.items():
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            remedy = f"Did you mean {near[0]}?" if near else "Leave it out."
+            raise OptionError(subject, f"an option that {subject} has", f"{name}={value!r:.60}", remedy)
 
 
 def check_options(problem: Problem) -> None:
