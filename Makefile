@@ -3,13 +3,15 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test fast lint env bench lab checker mutants proofs clean help
+.PHONY: demo test fast lint env docs notebooks bench lab checker mutants proofs clean help
 
 help:
 	@echo "make demo   compile a small table of facts into one layer and look at it"
 	@echo "make test   run every test"
 	@echo "make fast   run the tests that take seconds"
 	@echo "make lint   formatter, linter, types, import contracts"
+	@echo "make docs   build the documentation into build/docs, with every example executed and every link followed"
+	@echo "make notebooks  write its pages as Jupyter notebooks into build/notebooks"
 	@echo "make bench  measure against floors and peers"
 	@echo "make mutants delete and alter every line of the checker's core and search, and of what judges formulas; a test must notice (an hour)"
 	@echo "make proofs check the theorems that the checker rests on; needs Debian's coq and libcoq-flocq, which nothing else does"
@@ -41,6 +43,11 @@ $(VENV)/test.stamp: $(VENV)/core.stamp requirements/test.txt requirements/torch.
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements/hands.txt
 	@touch $@
 
+$(VENV)/docs.stamp: $(VENV)/core.stamp requirements/docs.txt
+	@echo "installing the pinned requirements of the documentation into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/docs.txt
+	@touch $@
+
 env: $(VENV)/test.stamp
 
 demo: $(VENV)/core.stamp
@@ -57,6 +64,18 @@ lint: env
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The whole repository is the source: pages link to results, proofs and the checker as they stand.
+docs: $(VENV)/docs.stamp
+	$(BIN)/python -m sphinx -W --keep-going --quiet -c docs -b html . build/docs
+	@$(BIN)/python tools/links.py build/docs
+	@echo "open build/docs/index.html"
+
+notebooks: $(VENV)/docs.stamp
+	@mkdir -p build/notebooks
+	@for page in docs/start docs/paper-one docs/paper-two docs/house docs/howto/*; do \
+	  $(BIN)/jupytext --quiet --from md:myst --to ipynb --output build/notebooks/$$(basename $${page%.md}).ipynb $${page%.md}.md; done
+	@ls build/notebooks
 
 bench: env
 	$(BIN)/python -m benchmarks

@@ -62,7 +62,6 @@ app = typer.Typer(
     name="onelayer",
     help="Compile data, or a function, into the weights of a Transformer with one attention layer. No training.",
     no_args_is_help=True,
-    add_completion=False,
     epilog=exit_codes.TABLE,
     pretty_exceptions_enable=False,
 )

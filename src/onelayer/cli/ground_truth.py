@@ -60,7 +60,7 @@ def score(
     folder: Folder,
     found: Annotated[
         Path | None,
-        typer.Option(help="What your tool found: directions [k, width] in a .npy file.", show_default=False),
+        typer.Option(help="What your tool found: directions (k, width) in a .npy file.", show_default=False),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
