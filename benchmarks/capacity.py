@@ -25,7 +25,7 @@ SEQUENCES, PLACES, WIDTH = 256, 16, 16
 RATES = (0.01, 0.003)
 SECONDS = float(os.environ.get("ONELAYER_BENCH_TRAINING", "120"))
 BATCH, LOOKED_AT = 64, 50
-#: A float32 has so many bits.
+#: A float32 has this many bits.
 BOUND = 32
 RESULTS = Path(__file__).parent / "results"
 

@@ -95,7 +95,7 @@ def dense_row(name: str, model: Model, X: Any, Y: Any) -> dict[str, object]:
 
 
 def check_row(name: str, model: Model, X: Any, Y: Any) -> dict[str, object]:
-    """Certified, then decided anew by the checker alone."""
+    """Certified, then decided again by the checker alone."""
     with tempfile.TemporaryDirectory() as folder:
         path = save(Path(folder) / "model", model, data=(X, Y))
         start = time.perf_counter()

@@ -1,7 +1,7 @@
 """A hundred megabytes of text by heart: built, asked, recited for a million bytes and to its end, with its memory.
 
 The text is what this Python holds: its library and what is installed, files of the kinds below in the order of
-their paths, each content once, cut after so many bytes. Its digest says what was read; nothing of it is kept here.
+their paths, each content once, cut after this many bytes. Its digest says what was read; nothing is kept here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KINDS = (".py", ".pyi", ".rst", ".md", ".txt")
 
 
 def text_of_this_python(size: int) -> tuple[bytes, int]:
-    """At most so many bytes, and of how many files."""
+    """At most this many bytes, and of how many files."""
     library, installed = (Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib"))
     found, seen, files = bytearray(), set(), 0
     for path in (path for folder in (library, installed) for path in sorted(folder.rglob("*"))):

@@ -141,7 +141,7 @@ def looped(n: int, L: int) -> dict[str, Any]:
 
 
 def compare_cost(do: Callable[[], Any], floor: Callable[[], Any], times: int = 15) -> dict[str, float]:
-    """CPU time over that of a floor: the median of so many ratios of neighbours in time, and its quartiles."""
+    """CPU time over that of a floor: the median of this many ratios of neighbours in time, and its quartiles."""
     ratios, took = [], []
     for _ in range(times):
         marks = [time.process_time()]

@@ -1,4 +1,4 @@
-"""Figures of the papers that learners come from, computed anew: settings, seeds and intervals are in every row."""
+"""Figures of the papers that learners come from, computed again: settings, seeds and intervals are in every row."""
 
 from __future__ import annotations
 

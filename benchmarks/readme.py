@@ -229,11 +229,11 @@ def _trained_figures() -> list[Figure]:
     for target in dict.fromkeys(row["target"] for row in rows):
         some = [row for row in rows if row["target"] == target]
         built = min((row for row in some if not row["steps"]), key=lambda row: row["parameters"])
-        told = ", ".join(f"{r['model'].split(', width')[0]} {r['largest error']:.2g}" for r in some if r["steps"])
+        others = ", ".join(f"{r['model'].split(', width')[0]} {r['largest error']:.2g}" for r in some if r["steps"])
         found.append(
             (
                 f"`{target}` of 3 tokens, largest error: constructed, and trained {seconds} s at its size or more",
-                f"{built['largest error']:.2g} (proved {built['proved']:.2g}, {built['CPU s']:.1f} s); {told}",
+                f"{built['largest error']:.2g} (proved {built['proved']:.2g}, {built['CPU s']:.1f} s); {others}",
             )
         )
     return found

@@ -97,7 +97,7 @@ def measured(found: dict[str, Any], name: str) -> Iterator[None]:
 
 
 def killer(killed: list[int], after: int) -> Callable[[str], None]:
-    """Kills one of the processes when so many shards are made."""
+    """Kills one of the processes when this many shards are made."""
 
     def step(line: str) -> None:
         print(time.strftime("%H:%M:%S"), line, flush=True)

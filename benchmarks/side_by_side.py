@@ -21,7 +21,7 @@ BATCH = 64
 def trained(
     make: Make, width: int, target: Target, members: list[tuple[int, float]], seconds: float, low: float
 ) -> tuple[list[Any], int]:
-    """Networks for pairs of a seed and a rate, after so many CPU seconds for all together, and the steps."""
+    """Networks for pairs of a seed and a rate, after this many CPU seconds for all together, and the steps."""
     import torch
     from torch.func import functional_call, vmap
     from torch.nn.attention import SDPBackend, sdpa_kernel

@@ -62,7 +62,7 @@ def leave_text(text: bytes) -> dict[str, object]:
 
 
 def prove_text(text: bytes, false_hits: float | None) -> dict[str, object]:
-    """A model of this text alone, certified, then decided anew by the checker alone."""
+    """A model of this text alone, certified, then decided again by the checker alone."""
     model = memorize_text(text, context=CONTEXT, false_hits=false_hits, certify=False)
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()

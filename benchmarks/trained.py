@@ -106,7 +106,7 @@ def parameters_of(net: Any) -> int:
 
 
 def width_for(make: Make, target: Target, parameters: int) -> int:
-    """The smallest width, a multiple of the heads, with at least so many parameters."""
+    """The smallest width, a multiple of the heads, with at least this many parameters."""
     low, high = 0, HEADS
     while parameters_of(make(high, target)) < parameters:
         low, high = high, 2 * high
@@ -117,7 +117,7 @@ def width_for(make: Make, target: Target, parameters: int) -> int:
 
 
 def train(make: Make, width: int, target: Target, rate: float, seconds: float) -> tuple[Any, int]:
-    """Adam on the mean square of fresh batches, for so many CPU seconds; the network and the number of steps."""
+    """Adam on the mean square of fresh batches, for this many CPU seconds; the network and the number of steps."""
     import torch
 
     torch.manual_seed(0)

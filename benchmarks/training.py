@@ -72,7 +72,7 @@ def parameters_of(net: Any) -> int:
 
 
 def width_for(parameters: int) -> int:
-    """The smallest width, a multiple of the heads, with at least so many parameters."""
+    """The smallest width, a multiple of the heads, with at least this many parameters."""
     width = HEADS
     while parameters_of(network(width)) < parameters:
         width += HEADS

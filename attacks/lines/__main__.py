@@ -58,7 +58,7 @@ def main() -> None:
     parser.add_argument("--module", action="append", help="only this module: exactness, or core/exactness")
     parser.add_argument("--jobs", type=int, default=1, help="mutants at a time")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start no mutant later than this")
-    parser.add_argument("--sample", type=int, help="only so many mutants, chosen by their hash")
+    parser.add_argument("--sample", type=int, help="only this many mutants, chosen by their hash")
     parser.add_argument("--unargued", action="store_true", help="only mutants that are not argued away")
     parser.add_argument("--matching", default="", help="only mutants whose old or new line contains this")
     parser.add_argument("--tests", action="append", metavar="PATH", help="these tests instead of the aimed ones")

@@ -117,6 +117,6 @@ class Session:
 
 
 def allow_seconds(cpu: float) -> None:
-    """From here on, so many more seconds of CPU time; then the process is ended."""
+    """From here on, this many more seconds of CPU time; then the process is ended."""
     end = int(time.process_time() + cpu) + 1
     resource.setrlimit(resource.RLIMIT_CPU, (end, resource.RLIM_INFINITY))

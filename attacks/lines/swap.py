@@ -1,7 +1,7 @@
 """A mutant put into a process that has imported the module: the code of the function that differs is replaced.
 
 Whoever imported the function, or wraps it, has the same function object, and runs the new code. What runs when a
-module is imported (constants, defaults, bodies of classes) cannot be replaced so: such a mutant is imported anew.
+module is imported (constants, defaults, bodies of classes) cannot be replaced so: such a mutant is imported again.
 """
 
 from __future__ import annotations

@@ -168,9 +168,9 @@ class OneLayerPreTrained(transformers.PreTrainedModel):  # type: ignore[misc]
             row, place = (int(x) for x in strange.nonzero()[0])
             found = f"token {place} of sequence {row} is not among them"
             raise DataError("data", "words that the model knows", found, "Give stored words, or build a default.")
-        told = torch.zeros_like(out[0, 0])
-        told[self.config.default_class] = MARGIN
-        return torch.where(strange.any(1)[:, None, None], told, out)
+        default = torch.zeros_like(out[0, 0])
+        default[self.config.default_class] = MARGIN
+        return torch.where(strange.any(1)[:, None, None], default, out)
 
 
 #: Windows of a text that are asked at a time.

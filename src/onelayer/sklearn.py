@@ -205,8 +205,8 @@ class OneLayerMemorizer(BaseEstimator):  # type: ignore[misc]  # scikit-learn ha
         s, scope = given.sequences, self.model_.form.scope
         values = self._read_y(y, s, scope)
         values = values if values.dtype.kind in "iubUS" or self.task == "regression" else values.astype(object)
-        told = in_places(values, s.N, s.n, s.lengths) if scope == "token" else values
-        self.model_ = self.model_.certify(given.tokens, told, s.lengths)
+        answers = in_places(values, s.N, s.n, s.lengths) if scope == "token" else values
+        self.model_ = self.model_.certify(given.tokens, answers, s.lengths)
         return self
 
     def save(self, path: Any, *, overwrite: bool = False) -> Any:

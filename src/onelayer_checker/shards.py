@@ -176,7 +176,7 @@ def _not_sent(report: Report, number: int, verdict: Verdict) -> Report:
 
 
 def conclude(folder: str | os.PathLike[str], found: Iterable[Shard]) -> Report:
-    """The verdict on all shards, of which each must have been judged once, by this very manifest."""
+    """The verdict on all shards; each must have been judged once, by this very manifest."""
     try:
         manifest = read_manifest(folder)
     except Malformed as error:

@@ -175,7 +175,7 @@ def check_products(kernel, A) -> None:
 
 
 def to_nearest(x: Fraction, bits: int, up: bool) -> Fraction:
-    """x > 0 rounded to so many bits, ties upwards or downwards."""
+    """x > 0 rounded to this many bits, ties upwards or downwards."""
     unit = Fraction(2) ** (x.numerator.bit_length() - x.denominator.bit_length() - bits)
     while x / unit >= 2**bits:
         unit *= 2

@@ -22,7 +22,7 @@ ROUNDS, EVALUATIONS = 300, 8
 
 @dataclass
 class Machine:
-    """One machine that the specification allows; its mood is drawn anew for every evaluation."""
+    """One machine that the specification allows; its mood is drawn again for every evaluation."""
 
     name: str
     rng: np.random.Generator
@@ -34,7 +34,7 @@ class Machine:
         self.flush, self.keep, self.wider = (self.rng.choice([0.0, 0.5, 1.0], 3) * (not self.exact)).tolist()
 
     def nearest(self, x: Fraction, bits: int) -> Fraction:
-        """Rounded to so many bits, gradually below the normal range, ties to either side."""
+        """Rounded to this many bits, gradually below the normal range, ties to either side."""
         if x == 0 or self.exact:
             return x
         size = abs(x)

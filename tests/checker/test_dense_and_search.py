@@ -53,10 +53,10 @@ def generated(route: str, draw: int = 0) -> list[Case]:
         lengths = rng.integers(1, n + 1, N) if kind == "ragged" else None
         shape = (N, n) if scope == "token" else (N,)
         Y = rng.integers(0, 9, shape) if form == "classes" else rng.standard_normal((*shape, 2)).astype(np.float32)
-        wish = options | {"positions": positions, "scope": scope, "lengths": lengths}
-        if "default" in wish:
-            wish["default"] = -1 if form == "classes" else [0.0, 0.0]
-        model = onelayer.memorize(X, Y, certify=False, **wish)
+        chosen = options | {"positions": positions, "scope": scope, "lengths": lengths}
+        if "default" in chosen:
+            chosen["default"] = -1 if form == "classes" else [0.0, 0.0]
+        model = onelayer.memorize(X, Y, certify=False, **chosen)
         cases.append(Case(model, onelayer.certify(model, X, Y, lengths)))
     return cases
 

@@ -152,7 +152,7 @@ def test_answers_with_two_components_are_no_classes() -> None:
 
 def test_demands_name_the_smallest_margin() -> None:
     honest = logits()
-    for wish, result in (
+    for required, result in (
         ("argmax", "VERIFIED"),
         ("argmax float32", "VERIFIED"),
         ("argmax float32 1", "VERIFIED"),
@@ -161,7 +161,7 @@ def test_demands_name_the_smallest_margin() -> None:
         ("argmax float64", "UNKNOWN"),
         ("memorizes", "UNKNOWN"),
     ):
-        assert check(honest.files(), require=[wish]).result == result, wish
+        assert check(honest.files(), require=[required]).result == result, required
 
 
 def test_own_data_is_answered_by_the_claim() -> None:

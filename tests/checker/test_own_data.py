@@ -1,4 +1,4 @@
-"""A person's data in numbers: what is a number, how long a sequence is, and what is told of it."""
+"""A person's data in numbers: what is a number, how long a sequence is, and what is said of it."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def test_each_sequence_is_looked_up_with_its_answers(rows) -> None:
     assert (both.outcome, both.why[:10]) == (
         "refuted",
         "sequence 1",
-    )  # what is wrong is told before what is unknown
+    )  # what is wrong is said before what is unknown
 
 
 def test_an_answer_is_shown_as_it_is() -> None:

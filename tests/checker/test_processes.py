@@ -95,9 +95,9 @@ def test_where_nothing_can_be_forked_one_process_does_it(monkeypatch) -> None:
 
 @pytest.mark.usefixtures("everything_in_processes")
 def test_what_is_done_is_told() -> None:
-    told: list[int] = []
-    side_by_side(3, 10, 10, lambda *_: None, told.append)
-    assert told == [3, 6, 10]
+    seen: list[int] = []
+    side_by_side(3, 10, 10, lambda *_: None, seen.append)
+    assert seen == [3, 6, 10]
 
 
 @pytest.mark.usefixtures("everything_in_processes")

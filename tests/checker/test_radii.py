@@ -176,7 +176,7 @@ def test_rows_beside_others_have_the_radii_that_they_have_alone(A) -> None:
 
 
 def test_equal_weights_are_exact_up_to_as_many_as_there_are_whole_numbers() -> None:
-    """So many ones add up without rounding; of an arithmetic that has whole numbers only up to 4."""
+    """This many ones add up without rounding; of an arithmetic that has whole numbers only up to 4."""
     A = replace(balls.FLOAT32, whole=4.0)
     for n, exactly in ((3, True), (4, True), (5, False)):
         p = balls.softmax(exact(np.zeros((1, n))), True, A)

@@ -86,8 +86,8 @@ def test_time_only_narrows_the_bounds_and_points_that_were_tried_count() -> None
     some = [largest(f, *ends, seconds, 0.01) for seconds in (0.0, 0.2, 1.0)]
     assert some[0].boxes == 1
     assert some[0].upper >= some[1].upper >= some[2].upper >= some[2].lower >= some[1].lower >= some[0].lower
-    told = largest(f, *ends, 0.0, 0.01, some[2].where[None])
-    assert told.lower >= some[2].lower
+    found = largest(f, *ends, 0.0, 0.01, some[2].where[None])
+    assert found.lower >= some[2].lower
 
 
 @pytest.mark.parametrize("text", ["tanh(1/(x - 0.5))", "clip(1/(x - 0.5), -1, 1)", "sin(log(x - 0.1))"])

@@ -29,7 +29,7 @@ def times(x: Ball, w: float, A) -> Ball:
 
 
 def around_the_edge(A, rng, count: int) -> list[int]:
-    """So many numbers of the format whose sizes add up to nearly 1/u, a little less or a little more."""
+    """This many numbers of the format whose sizes add up to nearly 1/u, a little less or a little more."""
     most = int(A.whole)
     cuts = sorted(int(rng.integers(0, most)) for _ in range(count - 1))
     parts = [b - a for a, b in zip([0, *cuts], [*cuts, most + int(rng.integers(-3, 4))], strict=True)]

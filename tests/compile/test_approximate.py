@@ -172,10 +172,10 @@ def test_a_tolerance_out_of_reach_is_refused_before_any_work() -> None:
         ({"seed": -1}, "whole seed"),
     ],
 )
-def test_bad_wishes_are_refused(options: dict[str, object], message: str) -> None:
-    wishes: dict[str, object] = {"n": 2, "tolerance": 0.1} | options
+def test_bad_options_are_refused(options: dict[str, object], message: str) -> None:
+    options_given: dict[str, object] = {"n": 2, "tolerance": 0.1} | options
     with pytest.raises(onelayer.OnelayerError, match=message):
-        onelayer.approximate("mean", **wishes)  # type: ignore[arg-type]
+        onelayer.approximate("mean", **options_given)  # type: ignore[arg-type]
 
 
 def test_the_same_seed_gives_the_same_weights() -> None:

@@ -55,9 +55,9 @@ def test_the_ledger_shows_what_was_compared() -> None:
     model = memorize(X, Y)
     assert model.n_parameters < 100
     assert model.ledger["routes"] == 3
-    told = model.ledger.meaning("routes")
-    assert told.startswith("compared: lattice and packed in float32: ")
-    assert f"temperature and plateaus in float32: {model.n_parameters:,} parameters, proof about" in told
+    compared = model.ledger.meaning("routes")
+    assert compared.startswith("compared: lattice and packed in float32: ")
+    assert f"temperature and plateaus in float32: {model.n_parameters:,} parameters, proof about" in compared
     assert "the smallest of the routes" in model.ledger.meaning("mapping")
     assert "the smallest of the routes" in model.ledger.meaning("readout")
 

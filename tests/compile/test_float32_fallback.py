@@ -46,7 +46,7 @@ def problems(draw):
     return X, Y, options
 
 
-def told(X, Y, **options):
+def outcome(X, Y, **options):
     """A model, or the error that a person would see."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
@@ -60,9 +60,9 @@ def told(X, Y, **options):
 @given(case=problems())
 def test_what_float64_can_store_is_stored_without_asking(case) -> None:
     X, Y, options = case
-    free = told(X, Y, **options)
+    free = outcome(X, Y, **options)
     if isinstance(free, OnelayerError):
-        asked = told(X, Y, dtype="float64", **options)
+        asked = outcome(X, Y, dtype="float64", **options)
         assert isinstance(asked, OnelayerError), f"float64 can, and yet: {free}"
         assert type(asked) is type(free)
     else:

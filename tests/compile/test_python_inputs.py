@@ -113,9 +113,9 @@ def test_a_tuple_of_numbers_is_a_vector() -> None:
 
 def test_other_tuples_are_classes_and_so_are_those_of_an_array() -> None:
     assert memorize(IDS, [("a", 1), ("b", 2)]).form.classes == (("a", 1), ("b", 2))
-    told = np.empty(2, object)
-    told[:] = [(1, 2), (3, 4)]
-    assert memorize(IDS, told).form.classes == ((1, 2), (3, 4))
+    classes = np.empty(2, object)
+    classes[:] = [(1, 2), (3, 4)]
+    assert memorize(IDS, classes).form.classes == ((1, 2), (3, 4))
 
 
 def test_a_long_word_does_not_widen_the_others() -> None:

@@ -1,4 +1,4 @@
-"""A real browser, and one model of each kind. A machine without Chromium is told so, loudly."""
+"""A real browser, and one model of each kind. A machine without Chromium gets a loud message."""
 
 from __future__ import annotations
 

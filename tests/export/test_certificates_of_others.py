@@ -60,7 +60,7 @@ def test_a_model_that_is_not_the_proved_one_is_not_verified(name: str) -> None:
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_folder_that_is_not_the_proved_model_is_not_loaded(name: str, tmp_path: Path) -> None:
-    """Whoever forges a folder writes all digests anew."""
+    """Whoever forges a folder writes all digests again."""
     change, words = CHANGES[name]
     model = learned()
     other = replace(change(model), certificate=None)

@@ -65,7 +65,7 @@ def test_weights_are_the_same_bits(stored) -> None:
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "triangular"])
 def test_twenty_orders_of_summation_give_the_same_bits(name) -> None:
-    """Channels, hidden units, plateaus, components and tokens in another order: every sum is evaluated anew."""
+    """Channels, hidden units, plateaus, components and tokens in another order: every sum is evaluated again."""
     stored, rng = case(name), np.random.default_rng(5)
     tokens, lengths = stored.stored.tokens, stored.stored.lengths
     e = stored.transformer.embedding

@@ -124,8 +124,8 @@ def test_statement_modules_say_five_things(name: str) -> None:
 
 
 def test_what_is_registered_is_stated_and_documented() -> None:
-    """Every mapping, readout and construction has a statement, and its name is where the options are told."""
-    for registry, told in (
+    """Every mapping, readout and construction has a statement, and its name is where the options are explained."""
+    for registry, explains in (
         (MAPPINGS, onelayer.memorize),
         (READOUTS, onelayer.memorize),
         (CONSTRUCTIONS, approximate),
@@ -133,7 +133,7 @@ def test_what_is_registered_is_stated_and_documented() -> None:
         for name, cls in registry.items():
             module = cls.__module__.replace(".compile.", ".functions.")
             assert importlib.import_module(module).STATEMENT in CATALOGUE.values(), name
-            assert f'"{name}"' in (told.__doc__ or ""), f"{told.__name__} does not say what {name} is"
+            assert f'"{name}"' in (explains.__doc__ or ""), f"{explains.__name__} does not say what {name} is"
             assert f"`{name}`" in (ROOT / "docs" / "statements.md").read_text() or name == "published"
 
 

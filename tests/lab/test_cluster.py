@@ -31,10 +31,10 @@ def cluster():
 
 def test_a_sweep_survives_a_killed_worker(cluster, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(softmax_and_boltzmann, "cases", lambda _: CASES)
-    told, killed = [], []
+    reported, killed = [], []
 
     def progress(done: int, total: int) -> None:
-        told.append((done, total))
+        reported.append((done, total))
         if done == 3:
             killed.append(next(iter(cluster.workers.values())).pid)
             os.kill(killed[0], signal.SIGKILL)
@@ -42,7 +42,7 @@ def test_a_sweep_survives_a_killed_worker(cluster, tmp_path, monkeypatch) -> Non
     address = cluster.scheduler_address
     rows = lab.run(NAME, seeds=2, results=tmp_path / "cluster", cluster=address, progress=progress)
     assert killed
-    assert told == [(done, 24) for done in range(25)]  # every piece once, the lost ones too
+    assert reported == [(done, 24) for done in range(25)]  # every piece once, the lost ones too
     assert rows == lab.run(NAME, seeds=2, results=tmp_path / "local", jobs=1)
     assert len(list(Store(tmp_path / "cluster", NAME, "quick").folder.iterdir())) == 24
 

@@ -1,4 +1,4 @@
-"""Trained twins of functions learn, and figures are told as a person would write them."""
+"""Trained twins of functions learn, and figures are written as a person would write them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_more_steps_leave_a_smaller_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mean", "half", "told"),
+    ("mean", "half", "written"),
     [
         (3001.2, 139.6, "3001 ± 140"),
         (11670.0, 46.0, "11,670 ± 46"),
@@ -29,9 +29,9 @@ def test_more_steps_leave_a_smaller_error() -> None:
         (1.5, 99.7, "1.5 ± 100"),
     ],
 )
-def test_intervals_have_no_powers_of_ten_where_a_person_would_write_none(mean, half, told) -> None:
-    assert str(Interval(mean, half, 3)) == told
-    assert str(Interval(mean, 0.0, 1)) == told.split(" ")[0]
+def test_intervals_have_no_powers_of_ten_where_a_person_would_write_none(mean, half, written) -> None:
+    assert str(Interval(mean, half, 3)) == written
+    assert str(Interval(mean, 0.0, 1)) == written.split(" ")[0]
 
 
 def test_a_factor_that_says_nothing_says_so() -> None:

@@ -60,8 +60,8 @@ def test_what_is_loaded_is_what_was_saved(tmp_path: Path, name: str) -> None:
 
 def test_every_mapping_readout_and_construction_is_kept_by_a_test() -> None:
     """All but the published mapping, whose weights are beyond float64 on any data."""
-    told = [one.model.ledger for one in map(made, MAKERS) if "mapping" in one.model.ledger]
-    assert {ledger["mapping"] for ledger in told} >= set(MAPPINGS) - {"published"}
+    ledgers = [one.model.ledger for one in map(made, MAKERS) if "mapping" in one.model.ledger]
+    assert {ledger["mapping"] for ledger in ledgers} >= set(MAPPINGS) - {"published"}
     assert {f"readout {name}" for name in READOUTS} <= set(MAKERS)
     functions = [made(name).model.interface for name in MAKERS if isinstance(made(name).model.interface, Function)]
     assert {function.construction for function in functions} == set(CONSTRUCTIONS)

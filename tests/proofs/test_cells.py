@@ -136,7 +136,7 @@ def check_cells(m, name: str) -> Counter:
 
 
 def check_stairs(m, name: str) -> Counter:
-    """staircases and Steps.decide: so many steps are on, and all others are off."""
+    """staircases and Steps.decide: this many steps are on, and all others are off."""
     rng = np.random.default_rng([52, len(name)])
     A, f, seen = m.balls.ARITHMETICS[name], MODEL[name], Counter()
     for _ in range(2 * ROUNDS):

@@ -239,7 +239,7 @@ def linear_ball(f: Format, total: Sum) -> Fraction:
 
 
 def dot_ball(f: Format, total: Sum, extra: int) -> Fraction:
-    """The same for products of two balls, with so many operations more."""
+    """The same for products of two balls, with this many operations more."""
     k = len(total.products)
     own, model = gamma(Q(k + 2), Q(2) ** -53), gamma(Q(k + 2 + extra), f.u)
     lost = 3 * (k + 1 + extra) * (f.tiny + Q(2) ** -1074) * (2 + total.reach())

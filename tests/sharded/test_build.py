@@ -74,7 +74,7 @@ class Stop(Exception):
 
 
 def interrupt_build(finished: int, options: dict[str, Any]) -> None:
-    """Begin a model in shards, and stop when so many of them are made."""
+    """Begin a model in shards, and stop when this many of them are made."""
 
     def stop(line: str) -> None:
         if line.startswith(f"making shards: {finished}"):

@@ -19,7 +19,7 @@ Array = NDArray[Any]
 LARGEST = 2.0**900
 #: The share of the tolerance that is small enough for a bound on the whole box.
 ENOUGH = 0.125
-#: The checker looks at all orders of a sequence of so many tokens, if it sees no symmetry; of more, it assumes it.
+#: Where it sees no symmetry, the checker looks at all orders of up to this many tokens; of more, it assumes it.
 MOST_TOKENS = 6
 
 

@@ -107,7 +107,7 @@ def print_result(model: Model, out_dir: Path | None, plot: Path | None, seconds:
 
 
 def measured_with(model: Model, samples: int, seed: int) -> Model:
-    """The model with the largest error that was found among so many inputs."""
+    """The model with the largest error that was found among this many inputs."""
     function = model.interface_as(Function, "approximate")
     found, _ = largest_error(model.errors, function.box, samples, seed)
     return replace(model, interface=replace(function, measured_error=found, samples=samples))

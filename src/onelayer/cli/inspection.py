@@ -18,7 +18,7 @@ from onelayer.errors import OptionError
 from onelayer.measure.gaps import NAMED, gaps_of, name_gaps
 from onelayer.model import Model, load
 
-FEW_UNITS = 4  # so many channels are shown with every name
+FEW_UNITS = 4  # this many channels are shown with every name
 
 
 def inspect(

@@ -81,7 +81,7 @@ def approximate(
 
 
 def proved_or_raise(request: Request, model: Model, allow_unproved: bool) -> Model:
-    """The model, unless nothing was proved of it and nobody asked for such a one."""
+    """The model, unless nothing was proved of it and unproved models are not allowed."""
     function = model.interface_as(Function, "approximate")
     if allow_unproved or function.error_bound <= request.tolerance:
         return model

@@ -26,7 +26,7 @@ from onelayer.search.routes import BestCandidate, Step, search
 WORTH = 1.75
 #: Sizes that are as good as equal.
 NEARLY = 1.25
-#: Up to so many answers another search takes a fraction of a second.
+#: Up to this many answers another search takes a fraction of a second.
 FEW_ANSWERS = 1 << 16
 #: Fewer are read off a line in fewer numbers than the layers before a lattice take.
 FEW_FOR_A_LATTICE = 1 << 9
@@ -87,8 +87,8 @@ def smallest(problem: Problem, on_step: Step | None = None) -> tuple[Problem, Be
     least = min(candidate.parameters for candidate in compared)
     near = [candidate for candidate in compared if candidate.parameters <= NEARLY * least]
     best = first if first.parameters <= WORTH * least else min(near, key=lambda candidate: candidate.proof_seconds)
-    told = "; ".join(str(candidate) for candidate in compared)
-    return best.problem, best.found, (Constant("routes", len(compared), f"compared: {told}"),)
+    listed = "; ".join(str(candidate) for candidate in compared)
+    return best.problem, best.found, (Constant("routes", len(compared), f"compared: {listed}"),)
 
 
 def _coded_first(problem: Problem) -> bool:

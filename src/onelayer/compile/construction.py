@@ -145,7 +145,7 @@ class Construction(ABC):
     @classmethod
     @abstractmethod
     def build(cls, request: Request, levels: int) -> Built:
-        """The model of so many levels, and what the checker is to be asked about it."""
+        """The model of this many levels, and what the checker is to be asked about it."""
 
 
 CONSTRUCTIONS: Registry[Construction] = Registry("construction")

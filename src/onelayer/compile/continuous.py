@@ -32,14 +32,14 @@ SECONDS, SECONDS_A_UNIT, NUMBERS_A_UNIT = 3.0, 0.02, 40_000
 
 
 def worth_a_try(target: Target, fewer_than: float) -> bool:
-    """Whether a fit and its proof are a matter of seconds, and may need ``fewer_than`` so many parameters."""
+    """Whether a fit and its proof are a matter of seconds, and may need fewer parameters than ``fewer_than``."""
     known = target.kind != "ordered" and target.program is not None
     return known and target.n * target.d <= QUICKLY and _parameters(target, FEWEST) < fewer_than
 
 
 def plan(request: Request, fewer_than: float = np.inf) -> Plan:
     """The fewest units, among powers of two, whose error on fresh samples leaves room for a proof; no fit is tried
-    that has not ``fewer_than`` so many parameters."""
+    that does not have fewer parameters than ``fewer_than``."""
     _needs_symmetry(request)
     request.needs_a_cube("continuous")
     t, units = request.target, FEWEST

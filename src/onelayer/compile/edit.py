@@ -2,7 +2,7 @@
 
 The certificate of a model holds what it stores. Contexts, cells and names stay as they are; entries of cells are
 changed until the new answers come out (`readouts/refill.py`), and the checker proves all answers again: those that
-were to change as asked for, all others as before. What no cell can hold is built anew.
+were to change as asked for, all others as before. What no cell can hold is rebuilt.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ class Edit:
     before: Model
     model: Model
     answers: Array
-    in_place: bool  # else it was built anew, and why is in the ledger of the model
+    in_place: bool  # else it was rebuilt, and why is in the ledger of the model
 
     @cached_property
     def weights(self) -> tuple[Change, ...]:
-        """The weights that differ; of a model that was built anew, none are compared."""
+        """The weights that differ; of a model that was rebuilt, none are compared."""
         if not self.in_place:
             return ()
         pairs = zip(self.before.transformer.tensors(), self.model.transformer.tensors(), strict=True)
@@ -68,7 +68,7 @@ class Edit:
 
     @property
     def n_weights(self) -> int:
-        """How many weights differ; all of them, if the model was built anew."""
+        """How many weights differ; all of them, if the model was rebuilt."""
         return sum(len(change.at) for change in self.weights) if self.in_place else self.model.n_parameters
 
     def undo(self) -> Model:
@@ -85,7 +85,7 @@ class Edit:
         return "VERIFIED" if results == {"VERIFIED"} else "NOT VERIFIED" if "NOT VERIFIED" in results else "UNKNOWN"
 
     def __str__(self) -> str:
-        how = f"{self.n_weights:,} of {self.model.n_parameters:,} weights differ" if self.in_place else "built anew"
+        how = f"{self.n_weights:,} of {self.model.n_parameters:,} weights differ" if self.in_place else "rebuilt"
         return f"{len(self.answers):,} answers changed, {how}"
 
 
@@ -107,7 +107,7 @@ def edit(model: Model, X: Any, Y: Any, lengths: Any = None) -> Edit:
     """Give other answers to sequences; X, Y and lengths as in `memorize`. All other answers stay as they are.
 
     Where X is stored and Y has classes that the model knows, a few entries of its cells are changed. A sequence or
-    class that is new to it, or a readout that has no room, means a model built anew, of all the data: `in_place`
+    class that is new to it, or a readout that has no room, means that the model is rebuilt from all the data: `in_place`
     says which. Either way the checker proves every answer again.
 
     >>> from onelayer import memorize
@@ -163,7 +163,7 @@ def _stored(model: Model) -> tuple[Sequences, Array]:
     if not plain or model.certificate is None:
         needs = "a model of stored classes with its certificate, which holds what is stored"
         found = "this model has none" if plain else f"this model {model.interface.says}"
-        remedy = model.interface.proved_by if plain else "Build it anew."
+        remedy = model.interface.proved_by if plain else "Rebuild it."
         raise OptionError("memorize", needs, found, remedy)
     data = model.certificate.data
     return Sequences(data["tokens"], data.get("lengths"), model.interface.vocabulary), data["answers"]

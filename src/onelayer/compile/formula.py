@@ -70,8 +70,8 @@ def build(request: Request, levels: int) -> Built:
 def _lengths(request: Request) -> str:
     pooled = request.target.pooled
     assert pooled is not None
-    every = "the bound holds for every sequence of 1 to so many tokens"
-    return every if pooled.any_length else "the formula names the number of tokens: it holds for just so many"
+    every = "the bound holds for every sequence of 1 to this many tokens"
+    return every if pooled.any_length else "the formula names the number of tokens: it holds for exactly this many"
 
 
 def _compile_formula(request: Request, levels: int) -> Compiled:

@@ -48,7 +48,7 @@ def learner(
         ridge.predict(X, y, queries)
 
     With ``examples`` the checker also bounds what rounding does in the dtype, in any order, for prompts of the box
-    with up to so many examples (`interface.rounding_bound`): of learners whose tokens carry w, the published form
+    with up to this many examples (`interface.rounding_bound`): of learners whose tokens carry w, the published form
     of ridge, lasso, and logistic. It is a bound for the worst of all prompts, and far above what is seen.
 
     Without examples the answer is that of the start state, 0. With ``certify`` the checker proves that the network

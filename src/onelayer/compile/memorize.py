@@ -36,7 +36,7 @@ from onelayer.readouts.method import READOUTS
 from onelayer.search.options import refuse_unknown
 from onelayer.search.problem import NO_DEFAULT, Mapping, Options, Problem, Readout, read_problem
 from onelayer.search.routes import BestCandidate, Step, in_a_dtype_that_does
-from onelayer.sharded.build import Sharding, Wish, build_shards
+from onelayer.sharded.build import Asked, Sharding, build_shards
 from onelayer.sharded.model import ShardedModel
 from onelayer.sharded.workers import Cluster
 from onelayer.statements import CATALOGUE
@@ -104,7 +104,7 @@ def memorize(
               taken for them: the ledger bounds their share (``false_hits``) and measures it. A sequence with a
               token not in the vocabulary, or too large for the dtype, gets it; without a default, both are errors
     false_hits  with a default, which share of unknown inputs may get another answer: stored answers are given
-              fingerprints of so many bits, -log2 of it. Left out, 1e-4 for many answers; few are kept in a table
+              fingerprints of this many bits, -log2 of it. Left out, 1e-4 for many answers; few are kept in a table
     logits    of classes: one logit for each instead of its number; the right one leads by 32. See `with_logits`
     seed      same data and seed, same weights
     scope     "token" or "sequence", where the shape of Y leaves it open
@@ -123,12 +123,12 @@ def memorize(
     """
     options = Options(lengths=lengths, rank=rank, dtype=dtype, mapping=mapping, readout=readout, logits=logits)
     options |= Options(positions=positions, default=default, false_hits=false_hits, seed=seed, scope=scope)
-    if _are_wanted(shards):
-        return build_shards(X, Y, Wish(options, on_conflict, certify is not False, compile_shard), shards, on_step)
+    if _in_shards(shards):
+        return build_shards(X, Y, Asked(options, on_conflict, certify is not False, compile_shard), shards, on_step)
     return _compile(settle_conflicts(X, Y, on_conflict, options), options, certify, tolerance, on_step)
 
 
-def _are_wanted(shards: Sharding) -> bool:
+def _in_shards(shards: Sharding) -> bool:
     """Whether a model in shards is asked for; what only such a one has is refused without it, and what none has."""
     refuse_unknown("memorize", shards, [*Choices.__annotations__, *Sharding.__annotations__])
     given = {name: value for name, value in shards.items() if name != "cluster"}

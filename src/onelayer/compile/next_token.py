@@ -47,7 +47,7 @@ PLACES_ADD = 4.0
 ATTEMPTS = 12
 #: Windows whose coordinates are in memory at a time.
 BLOCK = 1 << 18
-#: So many windows are stored in tables whose rows take more values than sums of short codes have: then so many
+#: From this many windows on, tables have more rows than sums of short codes have values: then this many
 #: coordinates, one for the rows of each table, lean on the last token, doubled at most so often, up to this radius.
 MANY_WINDOWS, WIDE, MOST_DOUBLINGS, WIDE_RADIUS = 1 << 20, 3, 12, 0.3
 #: Windows for each part that a coordinate of the fingerprints is cut into.
@@ -265,7 +265,7 @@ def _ledger(
     bits = float(certain * np.log2(occurring))
     return [
         Constant("mapping", "lattice", "a whole-number code for each place and token, added up by attention"),
-        Constant("readout", cells.kind, "three cells, of whose entries the number of a distribution is made"),
+        Constant("readout", cells.kind, "three cells; their entries make up the number of a distribution"),
         Constant("rank", draw.table.shape[1], "size of the one head, and number of context coordinates"),
         Constant("dtype", str(DTYPE), "arithmetic in which the model runs"),
         Constant("seed", seed, "same text and seed, same weights"),

@@ -32,7 +32,7 @@ VALUE_SHARE = 1 / 32
 MOST_TOKENS = 6_000_000
 #: Sequences of cells that a plan looks at; a sample stands for more.
 LOOKED_AT = 1 << 16
-#: If only values of a target are known: at least so many of them, in cells and at their corners.
+#: If only values of a target are known: at least this many of them, in cells and at their corners.
 SEEN = 1 << 13
 #: Measured on two cores: what a token takes while a model is built and proved.
 BYTES_A_TOKEN, SECONDS_A_TOKEN = 600, 5e-5

@@ -26,7 +26,7 @@ Step = Callable[[str], None]
 CONTEXT, VOCABULARY = 128, 512
 #: A distribution for each token and each token in it: the readout grows with the square of the vocabulary.
 LARGEST_VOCABULARY = 1 << 14
-#: A proof is tried without being asked for, for texts of up to so many tokens.
+#: A proof is tried without being asked for, for texts of up to this many tokens.
 MOST_PROVED = 1 << 22
 
 

@@ -26,7 +26,7 @@ from onelayer.problems.sequences import Sequences
 Array = NDArray[Any]
 
 #: Pieces of a zigzag at least, in order and of bags, which even a straight line would tell apart; z takes at least
-#: so many values.
+#: this many values.
 PIECES, PIECES_OF_BAGS, VALUES = 32, 8, 128
 #: Longest piece: slopes change by up to 4, and 32 of these times z stay below 2^24.
 LONGEST_PIECE = 1 << 11
@@ -40,7 +40,7 @@ OWN_RANGE, WIDE_RANGE = 1 << 12, 1 << 15
 SMALL_STEP, NARROW = 8, 2
 #: A hash rises or falls by at most 2 from value to value, which this makes up for.
 STEEPER = 3
-#: Sums are added to what stays of so many bytes at a time, which stay in cache.
+#: Sums are added to what stays of this many bytes at a time, which stay in cache.
 ADDED_BYTES = 1 << 18
 #: log K, and roundings of K and of the quotient by the sum: exp is off by 64, its argument by three of 19.5.
 SINK_LOGIT, SINK_ROUNDINGS = 19.5, 160

@@ -21,7 +21,7 @@ ROWS_FOR_MARGIN = 1 << 17
 
 @dataclass(frozen=True)
 class Wanted:
-    """The attempt-th candidate of a mapping: the same wish gives the same candidate."""
+    """The attempt-th candidate of a mapping: the same request gives the same candidate."""
 
     sequences: Sequences
     stream: Stream

@@ -66,7 +66,7 @@ class NumberLine:
 def number_line(
     sequences: Sequences, stream: RealStream, rank: int, values: int, rng: np.random.Generator
 ) -> NumberLine | None:
-    """Codes of about so many values in each channel; None where there are few numbers, or no gaps between cells."""
+    """Codes of about this many values in each channel; None if there are few numbers, or no gaps between cells."""
     if stream.tokens.shape[2] != 1:
         return None
     x = stream.tokens[..., 0]

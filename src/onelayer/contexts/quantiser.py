@@ -25,10 +25,10 @@ Array = NDArray[Any]
 LEAST_GAP_IN_ULPS = 32
 #: Neighbours on either side of a quantile among which the widest gap is taken.
 NEIGHBOURS = 256
-#: Quantiles of more numbers than this are those of an evenly spaced sample; on either side of each, so many values
-#: of the data are then looked at, or fewer, if all of them together were not a fraction of the sample.
+#: Quantiles of more numbers than this are those of an evenly spaced sample; on either side of each, this many
+#: values of the data are then looked at, or fewer, if all of them together were not a fraction of the sample.
 SAMPLE, NEIGHBOURS_OF_MANY = 1 << 19, 1 << 15
-#: Components are looked up together while their levels have at most so many combinations: a table in cache.
+#: Components are looked up together while their levels have at most this many combinations: a table in cache.
 COMBINATIONS = 1 << 12
 #: So few cuts of a component are compared with one by one; more are bisected.
 FEW_CUTS = 16

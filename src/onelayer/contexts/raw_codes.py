@@ -24,14 +24,14 @@ from onelayer.problems.sequences import Sequences
 
 Array = NDArray[Any]
 
-#: Up to so many components all are looked at; of more, as many as should tell all tokens apart, and at least so
+#: Up to this many components all are looked at; of more, as many as should tell all tokens apart, and at least so
 #: many.
 ALL_COMPONENTS, FEWEST_COMPONENTS = 32, 16
 #: Bits that a component is counted for at most, and pairs of tokens by which they are judged.
 BITS_A_COMPONENT, PAIRS = 2.0, 1024
 #: A component with more steps than this has many levels.
 MANY_STEPS = 64
-#: So many words, and more than one to so many tokens, are numbered rather than coded each for itself.
+#: From this many words on, and more than one to this many tokens, words are numbered, not coded one by one.
 LARGE_VOCABULARY, TOKENS_A_WORD = 1 << 12, 8
 
 

@@ -12,7 +12,7 @@ from onelayer.problems.sequences import Sequences
 
 Array = NDArray[Any]
 
-#: Sums are added to the codes of so many bytes at a time, which stay in cache.
+#: Sums are added to the codes of this many bytes at a time, which stay in cache.
 ADDED_BYTES = 1 << 18
 #: A wide own weight is at most c n (n + 12) over this: rounding it adds about half to the error of the average.
 OWN_SHARE = 18.0

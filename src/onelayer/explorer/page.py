@@ -76,7 +76,7 @@ class Page:
     """A model to look at. A notebook shows it; `save` writes one file that opens in any browser, offline."""
 
     packed: bytes
-    samples: Samples  # all of them, of which the page carries some
+    samples: Samples  # all of them; the page carries some
 
     @property
     def html(self) -> str:

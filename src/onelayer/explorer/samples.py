@@ -49,6 +49,6 @@ def samples_of(model: Model, given: Sequences | None) -> Samples:
 
 
 def some(samples: Samples) -> Samples:
-    """So many that a page can carry them."""
+    """As many as a page can carry."""
     each = max(1, int(np.prod(samples.tokens.shape[1:])))
     return samples.rows(0, max(1, MOST_NUMBERS // each))

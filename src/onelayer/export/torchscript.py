@@ -55,7 +55,7 @@ def is_script(path: str | os.PathLike[str]) -> bool:
 
 def does_as(loaded: Any, module: OneLayer) -> bool:
     """Whether a script does what the module does: the code of every part, and the options it holds. (Names in code
-    are given anew when it is loaded.)"""
+    are given again when it is loaded.)"""
     return _code(loaded) == _code(load_script(io.BytesIO(script_bytes(module))))
 
 

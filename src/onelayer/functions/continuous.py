@@ -81,7 +81,7 @@ def choose(values: Values, domain: Domain, scope: Scope, seed: int = 0) -> Sampl
 
 
 def construct(found: SampledStream, units: int) -> Continuous:
-    """The model of ``found`` with so many units, for an equivariant or invariant function."""
+    """The model of ``found`` with this many units, for an equivariant or invariant function."""
     ridges = found.ridges(units)
     transformer, gadgets = found.transformer(ridges)
     constants = (

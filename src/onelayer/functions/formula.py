@@ -38,7 +38,7 @@ PAIRS = 0.2
 STRAIGHT = 1e-3
 #: How often slopes and tolerances of blocks are made to agree.
 STEEP = 2
-#: A block is steep if its slope is so many times that of its function seen from afar; by how much it may be looser.
+#: A block is steep if its slope is this many times that of its function from afar; by how much it may be looser.
 STEEPER, LOOSER = 2.0, (1.0, 4.0, 16.0, 64.0, 256.0)
 
 

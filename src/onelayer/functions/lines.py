@@ -160,7 +160,7 @@ class Lines:
             return at(k)
 
     def text(self, k: int, most: int = 80) -> str:
-        """A line as a formula for people, with at most so many letters; its constants are rounded."""
+        """A line as a formula for people, with at most this many letters; its constants are rounded."""
         rounded = [
             ("const", float(f"{float(of[0]):.3g}")) if op == "const" else (op, *of) for op, *of in self.lines
         ]

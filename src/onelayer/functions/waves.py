@@ -19,8 +19,8 @@ Array = NDArray[Any]
 #: Waves up to which a fit is tried, and up to which frequencies are fitted too; how much wider than the range a
 #: period is; steps of one fit of frequencies, and every how many points it looks at.
 MOST_WAVES, MOST_FITTED, WIDER, STEPS, SPARSE = 24, 10, (1.15, 1.3, 1.6, 2.0), 40, 4
-#: Singular values below this are left out of a fit, and weights may add up to so many times the values: an error of
-#: a wave, and the units it takes, grow with its weight.
+#: Singular values below this are left out of a fit, and weights may add up to this many times the values: an error
+#: of a wave, and the units it takes, grow with its weight.
 SMALLEST, HEAVIEST = 1e-7, 6.0
 #: Of the error that is allowed, what weights that are left out may add; relatively, what an odd function is off.
 DROPPED, EVEN = 0.02, 1e-9

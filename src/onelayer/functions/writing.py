@@ -24,7 +24,7 @@ Items = dict[int, tuple[Array, Array, float]]
 
 
 def layers_of(phase: Phase, dtype: np.dtype[Any], hidden: int = 0) -> tuple[list[weights.Layer], list[list[int]]]:
-    """At least so many hidden layers, then one without ReLU; and the lines of the numbers of each layer. If some
+    """At least this many hidden layers, then one without ReLU; and the lines of the numbers of each layer. If some
     are asked for, numbers may be added up before functions are taken of them."""
     return _Writer(phase, phase.blocks(dtype), dtype, hidden > 0).write(max(phase.depth, hidden))
 

@@ -17,7 +17,7 @@ import numpy as np
 from onelayer.gadgets.layout import Layout
 from onelayer.network.weights import Array, Grouped, Layer, Linear
 
-#: Slopes and biases [K] of relu(1 - relu(bias - slope z)), each of which is 1 from some z on.
+#: Slopes and biases [K] of relu(1 - relu(bias - slope z)), each 1 from some z on.
 Steps = tuple[Array, Array]
 
 
@@ -44,7 +44,7 @@ def digit_layers(
     apart = np.array([[1.0, -1, 0], [1, -1, 0], [-1, 1, 0], [0, 0, 1]])
     layers.append(_alike(apart, np.zeros(3), m, dtype, own))
     layers += _wrap_layers([[1, 0, 0], [0, 1, 0], [0, 0, 1]], W, m, dtype, own)
-    # The rest is the sum of the first two, of which one is 0. As one number, steps are found on it by search.
+    # The rest is the sum of the first two; one of them is 0. As one number, steps are found on it by search.
     layers.append(_alike(np.array([[1.0, 0], [1, 0], [0, 1]]), np.zeros(2), m, dtype, own))
     for at, _ in enumerate(layout.stages):
         layers += _stage(layout, at, dtype, own)

@@ -103,7 +103,7 @@ def same_layers(found: Sequence[Layer], expected: Sequence[Layer]) -> bool:
 
 
 def beside(carried: int, units: int) -> Words:
-    """Of groups of so many units; the first of each carries something along."""
+    """Of groups of this many units; the first of each carries something along."""
     rest = [f", unit {j}, always 0" for j in range(1, units)]
     return tuple(f"carried {i}{unit}" for i in range(carried) for unit in ("", *rest))
 

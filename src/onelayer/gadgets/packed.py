@@ -4,8 +4,8 @@ A one-hot of the row emits a row of words, a one-hot of the column opens a gate,
 word 1 - word 2 - word 3 apart. The search finds cells and lane, and goes on in whole numbers. It equals the layers
 everywhere but on the ramps between two cells or two lanes, where the layers are asked.
 
-With fingerprints, the highest digits of what is stored say of which input: they are compared with the token's own
-fingerprint, read off further coordinates, and the default is given where these differ.
+With fingerprints, the highest digits of what is stored say which input it belongs to: they are compared with the
+token's own fingerprint, read off further coordinates, and the default is given where these differ.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Packed(Gadget):
 
     def layers(self) -> tuple[Layer, ...]:
         (_, m, R, G), B, dtype = self.words.shape, self.block, self.lines[0].weight.dtype
-        cells = R + G + B * (1 + len(self.prints))  # rows, columns, and blocks of which the first is carried
+        cells = R + G + B * (1 + len(self.prints))  # rows, columns, and blocks whose first unit is carried
         blocks, carry, wall = cells // B, R + G, float(self.layout.modulus)
         copy = np.zeros((self.inputs, TABLES, blocks), dtype)
         units, bias = np.zeros((TABLES, cells, 2), dtype), np.ones((TABLES, cells, 2), dtype)
@@ -253,7 +253,7 @@ def _bases(layers: tuple[Layer, ...], sizes: Sizes) -> list[Layout]:
 
 
 def _print_digits(units: Layer, base: int, sizes: Sizes) -> int:
-    """How many digits a fingerprint with so many different values has."""
+    """How many digits a fingerprint with this many different values has."""
     weight = units.weight.reshape(sizes.words, 4 + sizes.prints, -1)[0]
     values = float(np.prod([1.0 + np.count_nonzero(row) for row in weight[4:]]))
     return round(float(np.log(values) / np.log(base)))

@@ -28,7 +28,7 @@ class Table(Gadget):
 
     inputs: int
     rows: Line
-    read: tuple[int, ...]  # coordinates, of which one at a time is not 0, along which columns are read
+    read: tuple[int, ...]  # coordinates along which columns are read; only one of them is not 0 at a time
     slope: float  # of the steps; a power of two
     start: Array  # [R, G] what a row emits for the beginning of each column, from left to right
     end: Array | None  # the same for its end; None: where the next begins

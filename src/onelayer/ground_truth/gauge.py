@@ -22,7 +22,7 @@ EXACT = ("none", "signed")
 
 
 def draw(kind: str, width: int, rng: np.random.Generator) -> Array:
-    """A matrix G [width, width], row c of which is where channel c points."""
+    """A matrix G [width, width]; row c is where channel c points."""
     if kind not in GAUGES:
         raise OptionError("data", f"a gauge among {', '.join(GAUGES)}", f"gauge={kind!r}", "Choose one of them.")
     if kind == "none":
@@ -68,7 +68,7 @@ def mix(model: Transformer, G: Array) -> Transformer:
 
 
 def split_heads(model: Transformer, heads: int) -> Transformer:
-    """One head as several with the same queries and keys, each of which carries some of its values."""
+    """One head split into several with the same queries and keys; each carries some of its values."""
     a = model.attention
     if heads == 1:
         return model

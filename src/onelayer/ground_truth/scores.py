@@ -42,7 +42,7 @@ def probe_scores(probe: Array, case: Case, channel: str) -> tuple[float, float]:
 
 
 def edge_score(scores: Mapping[Edge, float], case: Case) -> float:
-    """The area under the ROC curve: how often a true edge has a larger score than an edge that is none; 0.5 is
+    """The area under the ROC curve: how often a true edge has a larger score than a false one; 0.5 is
     chance. Edges are (channel, part) and (part, channel); one that was not scored has 0."""
     every = [(c, p) for c in case.mechanism.channels for p in case.mechanism.parts if not p.endswith("output")]
     every += [(p, c) for c in case.mechanism.channels for p in case.mechanism.parts if p.endswith("output")]

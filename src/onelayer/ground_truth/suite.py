@@ -55,7 +55,7 @@ class Case:
 
 
 def words(rng: np.random.Generator) -> Data:
-    """Bags of words, each of which has another answer in other company; contexts by a softmax of levels."""
+    """Bags of words, where the answer to a word depends on the other words; contexts by a softmax of levels."""
     X = np.unique(np.sort(rng.permuted(np.tile(np.arange(12), (60, 1)), axis=1)[:, :4], axis=1), axis=0)
     return X, rng.integers(0, 8, X.shape), {"mapping": "temperature"}
 
@@ -67,14 +67,14 @@ def facts(rng: np.random.Generator) -> Data:
 
 
 def parity(rng: np.random.Generator) -> Data:
-    """An algorithm: the parity of eight bits, in order, told at every token."""
+    """An algorithm: the parity of eight bits, in order; every token answers."""
     every = (np.arange(256)[:, None] >> np.arange(8)) & 1
     X = every[np.sort(rng.permutation(256)[:64])]
     return X, np.repeat(X.sum(1, keepdims=True) % 2, 8, axis=1), {"positions": True, "mapping": "lattice"}
 
 
 def sums(rng: np.random.Generator) -> Data:
-    """A function: the sum of four digits modulo ten, told at every token."""
+    """A function: the sum of four digits modulo ten; every token answers."""
     X = np.unique(rng.integers(0, 10, (100, 4)), axis=0)
     return X, np.repeat(X.sum(1, keepdims=True) % 10, 4, axis=1), {"positions": True, "mapping": "lattice"}
 

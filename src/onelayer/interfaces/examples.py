@@ -112,7 +112,7 @@ class Examples(Answers):
         return self.predict(transformer, X, y, queries), tasks.shape_like_y(bounds)
 
     def judging(self, examples: int) -> int:
-        """How many of so many examples judge: the share, and at least one."""
+        """How many of the examples judge: their share, and at least one."""
         return 0 if not self.judges or not examples else max(1, int(self.judges * examples))
 
     def predict(

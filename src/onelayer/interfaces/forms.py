@@ -16,7 +16,7 @@ from onelayer.problems.sequences import Sequences, read_sequences
 
 @dataclass(frozen=True, kw_only=True)
 class Forms(Answers):
-    """Tokens get so many channels more, which are 0, and to which the answer is written."""
+    """Tokens get this many more channels. They are 0, and the answer is written to them."""
 
     kind: ClassVar[str] = "forms"
     says: ClassVar[str] = "is a layer of linear attention that was fitted to sequences"

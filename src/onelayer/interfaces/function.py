@@ -40,7 +40,7 @@ class Function(Answers):
     error_bound: float  # on every input of the box, but for a share `left_out` of it; infinite if nothing is proved
     left_out: float
     measured_error: float  # the largest that was found by trying to break the bound
-    samples: int  # among so many inputs, and by climbing from the worst
+    samples: int  # among this many inputs, and by climbing from the worst
     box: Box  # where the bound holds
     assumes: str = ""  # what the proof takes for granted of the target
     compared: tuple[Plan, ...] = ()  # what was planned before one of them was built

@@ -24,7 +24,7 @@ class Fitted:
 
 
 def fit_transformer(target: Target, parameters: int, layers: int, steps: int, seed: int) -> Fitted:
-    """Transformers of so many layers, at most so many parameters, on tokens in [0, 1]."""
+    """Transformers of this many layers, at most this many parameters, on tokens in [0, 1]."""
     X = np.random.default_rng([seed, 9]).random((SEEN, target.n, target.d))
     task = Task(X.astype(np.float32), target.evaluate(X), "reals", target.per)
     kind = Shape(1, layers=layers, norm=True, positions=target.kind == "ordered")

@@ -54,7 +54,7 @@ def collapse(
     margin            Euclidean distance; 0 asks for bit-equal contexts only
     positions         whether the order of tokens counts; by default as the model says, else not
     last              look at the last token of each sequence only, as models that answer once per sequence do
-    limit             at most so many pairs
+    limit             at most this many pairs
 
     Of a group of k bit-equal contexts, the first is paired with each of the k - 1 others.
     """

@@ -197,7 +197,7 @@ def count_parameters(shape: Shape, task: Task) -> int:
 
 
 def fill(shape: Shape, task: Task, parameters: int) -> Shape:
-    """The widest model of this kind, with hidden = 4 width, that has at most so many parameters."""
+    """The widest model of this kind, with hidden = 4 width, that has at most this many parameters."""
 
     def of(width: int) -> Shape:
         return replace(shape, width=width, hidden=4 * width)

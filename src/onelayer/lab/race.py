@@ -74,7 +74,7 @@ def race(
     scaled: bool = True,
     show: Show = lambda *_: None,
 ) -> Outcome:
-    """Compile, then train the twin for at most so many seconds, trials of learning rates included.
+    """Compile, then train the twin for at most this many seconds, trials of learning rates included.
 
     The twin is as wide as gives it the parameters of the compiled model, at least 32, or ``width``; without
     ``scaled`` its logits lack the ordinary 1/sqrt(s), as the model of the papers does.

@@ -24,7 +24,7 @@ ROUNDING = 1e-9
 
 
 def short(value: float, digits: int) -> str:
-    """So many digits, and all of those before the point: no powers of ten where a person would write none."""
+    """This many digits, and all of those before the point: no powers of ten where a person would write none."""
     return f"{value:,.0f}" if abs(value) >= 10**digits - 0.5 else f"{value:.{digits}g}"
 
 
@@ -131,7 +131,7 @@ def factors(rows: list[Row], by: str, value: str) -> dict[Any, Factor]:
 
 @dataclass(frozen=True)
 class Share:
-    """So many successes of so many trials, and where their probability lies with 95% confidence (Wilson)."""
+    """Successes of trials, and where their probability lies with 95% confidence (Wilson)."""
 
     successes: int
     trials: int

@@ -23,7 +23,7 @@ SLACK = 1 + 2.0**-20
 
 
 def factor(limit: Limit, steps: int) -> float:
-    """By how much the error of the state is smaller after so many steps."""
+    """By how much the error of the state is smaller after this many steps."""
     r = sqrt(limit.b)
     left = limit.a**steps if limit.b == 0 else r**steps * (steps + 1 + r * steps)
     return max(float(left), SMALLEST)

@@ -82,7 +82,7 @@ class Built:
     limit: Limit | None = None
     risk: Risk | None = None
     labels: bool = False  # y must be 0 or 1
-    lags: int = 1  # of a series: so many values before the one that is asked for
+    lags: int = 1  # of a series: this many values before the one that is asked for
     affine: bool = False
     judges: float = 0.0  # the share of the examples that judge
     selects: tuple[float, float] | None = None  # delta and reach, as the claim names them

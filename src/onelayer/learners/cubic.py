@@ -60,7 +60,7 @@ def coefficients_of(heads: Sequence[tuple[Array, Array]]) -> Array:
 
 
 def fewest_heads(p: Array, most: int, seed: int = 0) -> list[tuple[Array, Array]] | None:
-    """Heads found by alternating least squares, as few as solve it; None if so many do not."""
+    """Heads found by alternating least squares, as few as solve it; None if this many do not."""
     rng, (_, d, q) = np.random.default_rng(seed), p.shape
     size = np.linalg.norm(p)
     for H in range(1, most + 1):

@@ -29,7 +29,7 @@ STATEMENT = CATALOGUE["gradient_step"]
 
 def build(setting: Setting, eta: float | None = None, optimal: int | None = None, noise: float = 0.0) -> Built:
     """w <- w + eta mean_i (y_i - <w, x_i>) x_i, from w = 0; with ``optimal`` one step, of the size that is best for
-    so many examples, uniform in the box, of normal w, with noise of this variance."""
+    this many examples, uniform in the box, of normal w, with noise of this variance."""
     if optimal is not None:
         return _optimal(setting, eta, optimal, noise)
     steps = steps_of(setting, "gradient_step")

@@ -30,7 +30,7 @@ Form = Literal["published", "compact"]
 
 
 def build(setting: Setting, penalty: float = 0.1, eta: float | None = None, form: Form = "published") -> Built:
-    """The minimiser of mean (y - <w, x>)^2 / 2 + penalty |w|_1, by so many steps."""
+    """The minimiser of mean (y - <w, x>)^2 / 2 + penalty |w|_1, by this many steps."""
     carried.one_output(setting, "lasso")
     if form not in ("compact", "published"):
         raise OptionError("lasso", "a form, compact or published", f"form={form!r:.40}", "Choose one of them.")

@@ -30,7 +30,7 @@ Form = Literal["compact", "published"]
 
 
 def build(setting: Setting, penalty: float = 0.0, eta: float | None = None, form: Form = "compact") -> Built:
-    """The minimiser of mean (y - <w, x>)^2 / 2 + penalty |w|^2 / 2, by so many steps or to a tolerance."""
+    """The minimiser of mean (y - <w, x>)^2 / 2 + penalty |w|^2 / 2, by this many steps or to a tolerance."""
     if form not in ("compact", "published"):
         raise OptionError("ridge", "a form, compact or published", f"form={form!r:.40}", "Choose one of them.")
     if setting.tolerance is not None and penalty == 0:

@@ -126,7 +126,7 @@ def program(axis: Any, model: Model) -> None:
     axis.set_axis_off()
     rounding = model.budget.number("floating_point") if "floating_point" in model.budget else 0.0
     tolerance = model.interface_as(Function, "plot").tolerance
-    axis.set_title(f"tolerance {tolerance:.3g}, of which rounding takes {rounding:.2g}", fontsize=9)
+    axis.set_title(f"tolerance {tolerance:.3g}; rounding takes {rounding:.2g} of it", fontsize=9)
 
 
 def slices(axis: Any, model: Model) -> None:

@@ -88,7 +88,7 @@ def states_by_loop(learner: Examples, given: tuple[Array, Array, Array]) -> Arra
 
 
 def bounds_by_loop(model: Model, at: list[int]) -> Array | None:
-    """What `within` proves after so many loops: the last is the claim itself."""
+    """What `within` proves after this many loops: the last is the claim itself."""
     claims = () if model.certificate is None else model.certificate.claims
     for claim in claims:
         if claim["type"] == "within":

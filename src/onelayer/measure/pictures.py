@@ -20,9 +20,9 @@ from onelayer.network.blocks import apply_stack
 if TYPE_CHECKING:
     from onelayer.model import Model
 
-#: So many classes have their names at an axis.
+#: Up to this many classes have their names at an axis.
 FEW_CLASSES = 10
-#: From so many gaps on, their dots are small.
+#: From this many gaps on, their dots are small.
 MANY = 2000
 #: Heights in inches: of a panel, of the list's title and of each of its lines, of a note in its place.
 PANEL, TITLE, LINE, NOTE = 2.4, 0.35, 0.2, 0.6

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 #: Above this many products of a weight with an answer a sample is asked: some fifteen seconds on two cores.
 WORK = 1 << 31
-#: So many then.
+#: The sample has this many.
 ANSWERS = 4096
 
 

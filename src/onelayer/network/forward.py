@@ -31,8 +31,8 @@ def forward(
     readout: RunStack | None = None,
     first: int = 0,
 ) -> Array:
-    """Outputs [N, n, q] for tokens [N, n, d] or token ids [N, n]; rows at or after a length are meaningless. Of one
-    mesa layer nobody else is asked than tokens from the ``first`` on."""
+    """Outputs [N, n, q] for tokens [N, n, d] or token ids [N, n]; rows at or after a length are meaningless. With
+    ``first``, only tokens from there on are asked, of one mesa layer."""
     h = embed(model, X)
     see("embedded", h)
     if first:

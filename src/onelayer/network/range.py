@@ -15,7 +15,7 @@ from onelayer.network.weights import Array, Attention, Grouped, Layer, Transform
 
 #: Bytes of the largest values of one block of sequences that are watched.
 WATCHED_BYTES = 1 << 24
-#: Sums over keys have at most so many terms.
+#: Sums over keys have at most this many terms.
 MOST_KEYS = 2.0**24
 #: Exponents of two among which the safe size is searched for.
 LOWEST, HIGHEST = -2100, 2100

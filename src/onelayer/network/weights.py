@@ -82,7 +82,7 @@ class Attention:
     #: The channel that is not 0 on tokens that may be keys; read once, before the first loop. None: all may be.
     context: int | None = None
     mean: bool = False
-    #: A token sees itself and so many before it less one: with 1, itself only.
+    #: How many tokens a token sees, itself and those just before it: with 1, itself only.
     window: int | None = None
 
     @property

@@ -57,7 +57,7 @@ class Algorithm:
 
     def run(self, X: Array, Y: Array, queries: Array, judges: int = 0) -> Array:
         """Answers [m, outputs] at queries [m, x], after all steps on examples [N, x] and [N, y], in float64; of
-        these the last so many are judges."""
+        these, this many at the end are judges."""
         learnt = len(X) - judges
         for states in self.states(X[:learnt], Y[:learnt], queries):
             last = states

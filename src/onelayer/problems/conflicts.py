@@ -73,12 +73,12 @@ class Settled:
         if not self.conflicts:
             return ()
         what = "dropped with their sequences" if self.how == "drop" else "changed"
-        told = f'contexts with more than one answer, settled by on_conflict="{self.how}": '
-        told += f"{self.changed:,} answers {what}"
+        summary = f'contexts with more than one answer, settled by on_conflict="{self.how}": '
+        summary += f"{self.changed:,} answers {what}"
         if len(self.conflicts) > LISTED:
-            told += f"; the first {LISTED} follow"
+            summary += f"; the first {LISTED} follow"
         listed = (conflict.line(number) for number, conflict in enumerate(self.conflicts[:LISTED], 1))
-        return (Constant("conflicts", len(self.conflicts), told), *listed)
+        return (Constant("conflicts", len(self.conflicts), summary), *listed)
 
     def lines(self) -> Iterator[str]:
         """All conflicts as JSON lines."""

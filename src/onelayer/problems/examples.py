@@ -105,7 +105,7 @@ def read_tasks(X: Any, y: Any, queries: Any, d: int, q: int, labels: bool = Fals
 
 
 def read_series(X: Any, lags: int, width: int) -> Tasks:
-    """Values [T], [T, width], or with an axis of series before them: each value with so many before it."""
+    """Values [T], [T, width], or with an axis of series before them: each value with this many before it."""
     try:
         values = np.asarray(X, np.float64)
     except (TypeError, ValueError):

@@ -160,7 +160,7 @@ Number = Value | float
 
 
 def write(body: Callable[..., Iterable[Number]], **groups: int) -> Script:
-    """The script of a function of groups of variables, of so many each."""
+    """The script of a function of groups of variables, of this many each."""
     pen = Pen()
     return pen.script(body(*(pen.group(name, count) for name, count in groups.items())))
 

@@ -12,7 +12,7 @@ from onelayer.problems.sequences import Sequences
 
 Array = NDArray[Any]
 
-#: Of more tokens than this, so many are drawn to say where components lie.
+#: Of more tokens than this, this many are drawn to say where components lie.
 SAMPLE = 1 << 12
 
 

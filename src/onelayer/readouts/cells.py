@@ -17,7 +17,7 @@ Array = NDArray[Any]
 
 #: Neighbours of a quantile among which the widest gap is taken.
 NEIGHBOURS = 32
-#: Whole numbers are counted if their range is at most so many times their number.
+#: Whole numbers are counted if their range is at most this many times their number.
 WIDEST = 16
 #: Keys whose coordinates are put apart at a time, which stay in cache.
 ROWS = 1 << 13

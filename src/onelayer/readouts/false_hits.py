@@ -27,7 +27,7 @@ from onelayer.readouts.rows import Rows
 
 Array = NDArray[Any]
 
-#: The density of unknown inputs is estimated from so many of the nearest.
+#: The density of unknown inputs is estimated from this many of the nearest.
 NEAREST = (8, 32, 128, 512)
 CONFIDENCE = 0.95
 
@@ -72,7 +72,7 @@ class Stored:
 
 @dataclass(frozen=True)
 class Fingerprints:
-    """Stored answers with one of so many fingerprints of their inputs."""
+    """Stored answers with one of this many fingerprints of their inputs."""
 
     values: int
 

@@ -24,11 +24,11 @@ GAP_IN_RADII = 2.8
 BOX_IN_RADII = 3.0
 #: More near neighbours than this along one coordinate, and boxes are not worth searching for.
 CROWD = 64
-#: Coordinates are hashed so many bytes at a time, which stay in cache.
+#: Coordinates are hashed this many bytes at a time, which stay in cache.
 HASHED_BYTES = 1 << 19
-#: Hashes that may occur again are listed by so many bits: a table in cache.
+#: Hashes that may occur again are listed by this many bits: a table in cache.
 LISTED_BITS = 18
-#: So many coordinates are tried as if all were different, unless so many of them are not.
+#: From this many coordinates on, all are taken to be different, unless this many of them show that some are not.
 MANY, LOOKED_AT = 1 << 18, 1 << 14
 
 
@@ -69,7 +69,7 @@ def _fit_line(coordinates: Array, task: Task) -> Separability:
         return Separability(
             None, distinct, gap, answer_gap, answer_gap / (GAP_IN_RADII * radius), answer_gap, closest, groups
         )
-    name = task.wish if task.wish != "auto" else "plateaus" if task.default is None else "table"
+    name = task.readout if task.readout != "auto" else "plateaus" if task.default is None else "table"
     made = READOUTS[name].on_line(t, answers, task)
     if made is None:
         return Separability(None, distinct, gap, answer_gap, 0.0)
@@ -128,8 +128,8 @@ def _nearest_rows(keys: Array) -> tuple[float, tuple[int, int]]:
 
 def _lattice_kinds(keys: Array, values: Array, task: Task) -> tuple[list[str], str]:
     """The readout asked for, or all with the one expected to be smallest first; and what was compared."""
-    if task.wish != "auto":
-        return [task.wish], "asked for"
+    if task.readout != "auto":
+        return [task.readout], "asked for"
     able = [name for name in names_of("on_lattice") if keys.shape[1] >= READOUTS[name].least_coordinates]
     if task.default is not None:
         able = [name for name in able if READOUTS[name].knows_stored]
@@ -227,7 +227,7 @@ def _fit_boxes(coordinates: Array, task: Task) -> Separability:
         return Separability(None, int(keep.sum()), gap, gap, min(gap / needed, 0.999), gap, closest)
     # Half of what fits: as much room to the other boxes as inside one's own, for inputs that are a little off.
     wider = max(half_width, _widen(T[keep], half_width, radius) / 2)
-    name = "boxes" if task.wish == "auto" else task.wish
+    name = "boxes" if task.readout == "auto" else task.readout
     boxes = READOUTS[name].in_boxes(T[keep], answers[keep], wider, task)
     if boxes is None:
         return Separability(None, int(keep.sum()), 0.0, 0.0, 0.0)

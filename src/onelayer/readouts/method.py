@@ -24,7 +24,7 @@ class Task:
     dtype: np.dtype[Any]
     radius: float
     exact_radius: float
-    wish: str  # a readout, or "auto"
+    readout: str  # the name of one, or "auto"
     default: Array | None  # [q] what an unknown input gets
     seed: int
     false_hits: float | None = None  # the share of unknown inputs that may not get it, if a person chose

@@ -101,7 +101,7 @@ def construct(
     tries: int = TRIES + CLUSTERED_TRIES,
 ) -> Readout | None:
     """Distinct coordinates [M, 7 or more] and answers [M, q]; None if the keys would not peel, as equal ones never
-    do: they share all their cells. With a default, fingerprints, of which about a share of ``false_hits`` agree by
+    do: they share all their cells. With a default, fingerprints: about a share of ``false_hits`` of them agree by
     chance, say what is stored."""
     columns = columns_of(keys)
     way = _best_way(keys, values, 0.0 if default is None else -np.log2(false_hits), finest_rows(columns))
@@ -252,7 +252,7 @@ class InPackedCells(ReadoutMethod):
         share = FALSE_HITS if task.false_hits is None else task.false_hits
         tries = 1 if task.once else TRIES + CLUSTERED_TRIES
         made = construct(keys, values, task.dtype, task.radius, task.seed, task.default, share, tries)
-        asked_for = task.wish == "packed" or task.false_hits is not None
+        asked_for = task.readout == "packed" or task.false_hits is not None
         if made is None and not task.once and task.default is not None and asked_for:
             needs = f"classes and enough stored contexts for fingerprints of {-np.log2(share):.0f} bits"
             found = f"there are {len(keys):,} contexts with {len(np.unique(values, axis=0)):,} different answers"

@@ -1,4 +1,4 @@
-"""Packed cells of so many keys that these come in blocks: they are counted first, then sent to their lanes' cells.
+"""Packed cells of so many keys that they come in blocks: they are counted first, then sent to their lanes' cells.
 
 Keys are whole numbers. Of each coordinate it is enough to know how often each number occurs: that says where cells
 begin. A second pass sends every key to its lane, as three cells and what is stored in them; lanes are peeled and
@@ -27,7 +27,7 @@ Array = NDArray[Any]
 #: Keys [B, c] and what is stored for each [B].
 Block = tuple[Array, Array]
 
-#: So many keys have few lanes, even if that takes a little more; but no more keys to a lane than are peeled.
+#: From this many keys on, lanes are few, even if that takes a bit more; but no lane has more keys than are peeled.
 MANY_KEYS, WORTH_FEW_LANES, LARGE_LANE = 1 << 20, 1.25, 1 << 24
 MOST_WORDS = 48
 #: And the load is raised in larger steps: each draw of cells takes long.
@@ -41,7 +41,7 @@ class KeyBlocks:
     blocks: Callable[[], Iterator[Block]]
     counts: Sequence[Array]  # for each coordinate, of the whole numbers from ``low`` on
     low: int
-    wide: int  # so many of the first coordinates take more values: rows are cut along them; 0 if all are alike
+    wide: int  # this many of the first coordinates take more values: rows are cut along them; 0 if all are alike
 
     @property
     def count(self) -> int:

@@ -42,7 +42,7 @@ class Shape:
 
     @staticmethod
     def of(layout: Layout, keys: float, load: float, finest: float) -> Shape:
-        """Near the least number of parameters for so many keys of a lane; rows no finer than values allow."""
+        """Near the least number of parameters for this many keys of a lane; rows no finer than values allow."""
         m, best = layout.words, None
         per_table = load * keys / TABLES
         for block in (4, 6, 8, 12, 16, 24):

@@ -59,7 +59,7 @@ def peel(cell: Array, total: int) -> list[Round] | None:
 
 
 def _count(cell: Array, total: int, fullest: int) -> tuple[Array, int]:
-    """For each cell the sum of the keys that use it and, so many bits above it, their number, if that is at most
+    """For each cell the sum of the keys that use it and, this many bits above it, their number, if that is at most
     ``fullest``."""
     M, tables = cell.shape
     shift = (fullest * M).bit_length()

@@ -113,7 +113,7 @@ def _least_squares(A: Array, F: Array, weight: Array) -> Array:
 
 
 def _reweight(A: Array, F: Array, B: Array, G: Array) -> Array:
-    """Weights of units A at samples F; Lawson's rounds, of which the best at B, G is kept."""
+    """Weights of units A at samples F; Lawson's rounds; the best at B, G is kept."""
     weight, least, best = np.ones(len(A)), np.inf, np.zeros((A.shape[1], F.shape[1]))
     for _ in range(ROUNDS):
         W = _least_squares(A, F, weight)

@@ -25,7 +25,7 @@ Array = NDArray[Any]
 Step = Callable[[str], None]
 Built = TypeVar("Built")
 
-#: A mapping is given up after so many candidates that came nowhere near.
+#: A mapping is given up after this many candidates that came nowhere near.
 HOPELESS_AFTER, HOPELESS_MARGIN = 3, 0.05
 MAX_AUTO_RANK = 6
 VERY_LARGE_TABLE = 1 << 21

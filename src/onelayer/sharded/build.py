@@ -61,7 +61,7 @@ class Sharding(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class Wish:
+class Asked:
     """What is asked for besides the data."""
 
     options: Options
@@ -79,12 +79,12 @@ class Wish:
 WORKING_FORMAT = 1
 
 
-def build_shards(X: Any, Y: Any, wish: Wish, sharding: Sharding, on_step: Step | None) -> ShardedModel:
+def build_shards(X: Any, Y: Any, asked: Asked, sharding: Sharding, on_step: Step | None) -> ShardedModel:
     """The model in shards, in the folder that is asked for."""
     say, target, size = on_step or (lambda _: None), _target(sharding), sharding.get("shard_answers", SHARD_ANSWERS)
     cluster = sharding["cluster"]
     assert cluster is not None
-    if wish.options.get("lengths") is not None:
+    if asked.options.get("lengths") is not None:
         needs, found = "sequences of one length for a build in shards", "lengths were given"
         raise OptionError("memorize", needs, found, "Leave cluster out, or sort the sequences by length first.")
     if type(size) is not int or size < 1:
@@ -93,8 +93,8 @@ def build_shards(X: Any, Y: Any, wish: Wish, sharding: Sharding, on_step: Step |
     building = building_of(target)
     with _refused(building), files_in_words(building), _alone(building), workers_of(cluster) as workers:
         source = read_source(X, Y, building / "given")
-        _same_job(building, wish.digest(source, size))
-        job = _job(building, source, wish, size, workers, say)
+        _same_job(building, asked.digest(source, size))
+        job = _job(building, source, asked, size, workers, say)
         blocks = source.blocks()
         for done, _ in enumerate(workers.run(partial(spill, job=job), blocks), 1):
             say(f"sending sequences to {job.router.count} shards: {done} of {len(blocks)} blocks")
@@ -165,9 +165,9 @@ def _same_job(building: Path, digest: str) -> None:
     said.write_text(digest)
 
 
-def _job(building: Path, source: Source, wish: Wish, size: int, workers: Workers, say: Step) -> Job:
+def _job(building: Path, source: Source, asked: Asked, size: int, workers: Workers, say: Step) -> Job:
     """Look at everything once, and choose the router."""
-    dtype, seed, seen = _dtype(wish.options, source), wish.options.get("seed", 0), None
+    dtype, seed, seen = _dtype(asked.options, source), asked.options.get("seed", 0), None
     sample, _ = source.sample(SAMPLE)
     places = Places.draw(sample.reshape(-1, sample.shape[-1]), seed) if source.is_real else None
     blocks = source.blocks()
@@ -181,8 +181,8 @@ def _job(building: Path, source: Source, wish: Wish, size: int, workers: Workers
     width = sample.shape[2] if vocabulary is None else len(vocabulary)
     router = draw_router(seen.places, source.n, width, dtype, seed)
     shards = max(1, round(source.N * (source.n if source.per_token else 1) / size))
-    options = Options(**{**wish.options, "dtype": str(dtype), "scope": form.scope})
-    job = Job(str(building), router, vocabulary, form, options, wish.on_conflict, wish.prove, wish.compile)
+    options = Options(**{**asked.options, "dtype": str(dtype), "scope": form.scope})
+    job = Job(str(building), router, vocabulary, form, options, asked.on_conflict, asked.prove, asked.compile)
     return replace(job, router=router.cut(router.sums(job.words(sample)), shards))
 
 

@@ -133,7 +133,7 @@ class Router:
         return len(self.starts) + 1
 
     def cut(self, sums: Array, shards: int) -> Router:
-        """Into at most so many shards, about equally full by a sample of sums."""
+        """Into at most this many shards, about equally full by a sample of sums."""
         ordered = np.sort(sums)
         starts = {int(ordered[len(ordered) * k // shards]) for k in range(1, shards)}
         return replace(self, starts=tuple(sorted(start for start in starts if start > ordered[0])))

@@ -111,7 +111,7 @@ class Source:
         return found
 
     def sample(self, count: int) -> tuple[Array, Array]:
-        """About so many sequences, evenly spaced."""
+        """About this many sequences, evenly spaced."""
         step, parts = max(1, self.N // count), []
         for X, Y in self.mapped:
             parts.append((np.array(X[::step]), np.array(Y[::step])))

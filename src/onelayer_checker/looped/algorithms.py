@@ -119,7 +119,7 @@ def _width(program: Any) -> int:
 
 def _list(value: Any, where: str) -> list[Any]:
     if not isinstance(value, list) or len(value) > MOST:
-        raise Malformed("claim", f"{where} has a list that is none, or too long")
+        raise Malformed("claim", f"{where} has something that is no list, or a list that is too long")
     return value
 
 

@@ -140,7 +140,7 @@ class Poly:
 
 
 def _made(ring: Ring, terms: dict[Monomial, int], e: int) -> Poly:
-    """A polynomial of terms none of which is 0, and no more than there were."""
+    """A polynomial without terms that are 0; it has no more terms than before."""
     found = Poly.__new__(Poly)
     found.ring, found.terms, found.e = ring, terms, e
     return found

@@ -60,7 +60,7 @@ export function ticks(low, high, count) {
   return found;
 }
 
-// Text that ends in … where it would be wider than so many characters.
+// Text that ends in … where it would be wider than this many characters.
 export const cut = (text, most) => (text.length <= most ? text : `${text.slice(0, Math.max(1, most - 1))}…`);
 
 // Where the pointer is dragged, as x and y of the SVG; arrow keys move too.

@@ -124,6 +124,6 @@ def verdict(rows: list[Row]) -> Verdict:
 
 
 def _describe_finding(task: str, value: str, size: Interval, built: Interval, trained: dict[Any, Interval]) -> str:
-    told = ", ".join(f"{found} with {layers}" for layers, found in trained.items())
+    listed = ", ".join(f"{found} with {layers}" for layers, found in trained.items())
     what = "memorisation, accuracy" if value == "accuracy" else f"{task}, largest error found"
-    return f"{what} at {size} parameters: constructed {built}; trained layers: {told}."
+    return f"{what} at {size} parameters: constructed {built}; trained layers: {listed}."

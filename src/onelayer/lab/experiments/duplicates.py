@@ -184,9 +184,9 @@ def _twins(rows: list[Row]) -> list[str]:
     said = []
     for part, by, what in (("repeats", "rate", "repeated places"), ("similar", "distance", "distance")):
         if found := interval_by_group(_part(rows, part), by, "recall"):
-            told = ", ".join(f"{share} at {value:g}" for value, share in found.items())
+            shown = ", ".join(f"{share} at {value:g}" for value, share in found.items())
             who = f"A trained layer (width {TRAINED_WIDTH}, {rows[0]['steps']:,} steps)"
-            said.append(f"{who} recalls, by {what}: {told}.")
+            said.append(f"{who} recalls, by {what}: {shown}.")
     return said
 
 
@@ -209,9 +209,9 @@ def _describe_recall(rows: list[Row]) -> str:
 
 
 def _refusals(rows: list[Row]) -> str:
-    told = Counter((row["mapping"], row["refused"], row["why"]) for row in rows if row["refused"])
+    shown = Counter((row["mapping"], row["refused"], row["why"]) for row in rows if row["refused"])
     parts = [
-        f"{mapping} refuses {count} times ([{key}] needs {why})" for (mapping, key, why), count in told.items()
+        f"{mapping} refuses {count} times ([{key}] needs {why})" for (mapping, key, why), count in shown.items()
     ]
     return "; ".join(parts) if parts else "no mapping refuses"
 

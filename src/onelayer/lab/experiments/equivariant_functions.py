@@ -198,7 +198,7 @@ def _complexity(rows: list[Row], how: str) -> str:
 def _twins(rows: list[Row], n: int) -> str:
     """Errors of trained layers by size, and of the constructed ones that are no larger than the largest."""
     twins = _built_rows(rows, how="trained", n=n)
-    told = ", ".join(f"{found} at {size:,}" for size, found in factors(twins, "size", "measured").items())
+    listed = ", ".join(f"{found} at {size:,}" for size, found in factors(twins, "size", "measured").items())
     most, best = max(row["size"] for row in twins), []
     for target in sorted({row["target"] for row in twins}):
         small = [
@@ -206,7 +206,7 @@ def _twins(rows: list[Row], n: int) -> str:
         ]
         best += [min(small)] if small else []
     built = f"; the best constructed of at most {most:,}: {geometric(best)}" if best else ""
-    error = f"error {told} parameters, mean over targets and seeds"
+    error = f"error {listed} parameters, mean over targets and seeds"
     return f"trained, n = {n}, {twins[0]['steps']:,} steps: {error}{built}."
 
 

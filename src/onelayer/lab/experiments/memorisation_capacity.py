@@ -1,4 +1,4 @@
-"""Capacity: the largest number of sequences that a model of so many parameters reproduces exactly."""
+"""Capacity: the largest number of sequences that a model of this many parameters reproduces exactly."""
 
 from __future__ import annotations
 
@@ -130,9 +130,9 @@ def verdict(rows: list[Row]) -> Verdict:
             name: interval_by_group([r for r in rows if r["model"] == name], "size", "answers").get(size)
             for name in (*READOUTS, "trained")
         }
-        told = ", ".join(f"{name} {found}" for name, found in answers.items() if found is not None)
+        listed = ", ".join(f"{name} {found}" for name, found in answers.items() if found is not None)
         findings.append(
-            f"{size:,} parameters: {told} answers; best constructed over trained: {ratios(rows, size)}."
+            f"{size:,} parameters: {listed} answers; best constructed over trained: {ratios(rows, size)}."
         )
     bits = {
         name: interval_by_group([r for r in rows if r["model"] == name], "size", "bits_per_parameter").get(
@@ -140,8 +140,8 @@ def verdict(rows: list[Row]) -> Verdict:
         )
         for name in (*READOUTS, "trained")
     }
-    told = ", ".join(f"{name} {found}" for name, found in bits.items() if found is not None)
-    findings.append(f"Bits per parameter at {sizes[-1]:,}: {told}.")
+    listed = ", ".join(f"{name} {found}" for name, found in bits.items() if found is not None)
+    findings.append(f"Bits per parameter at {sizes[-1]:,}: {listed}.")
     found = [ratios(rows, size) for size in sizes]
     above, below = [one.low > 1 for one in found], [one.high < 1 for one in found]
     answer: Any = "yes" if all(above) else "no" if all(below) else "partly"

@@ -149,7 +149,7 @@ def _least_squares(layer: Transformer, X: Array, units: int, rng: np.random.Gene
 
 
 def _wide(n: int, heads: int, channels: int, mixed: Array, seed: int, scale: float) -> Transformer:
-    """Heads that share so many spare channels; with none they write into the token's own."""
+    """Heads that share this many spare channels; with none they write into the token's own."""
     most = max(heads, temperature_heads.heads_needed(n, 1))
     keys = temperature_heads.construct(n, 1, heads=most, seed=seed, scale=scale).attention.W_K[:heads, :1]
     width = 1 + channels

@@ -98,10 +98,10 @@ def verdict(rows: list[Row]) -> Verdict:
     for N in sorted({row["N"] for row in built}):
         some = [row for row in built if row["N"] == N]
         bits, first = interval_by_group(some, "rank", "bits"), some[0]["contexts"]
-        told = ", ".join(
+        listed = ", ".join(
             f"{bits[s]} at rank {s} ({2 * np.log2(first) / s:.3g} predicted)" for s in (1, 2, 4, d) if s in bits
         )
-        findings.append(f"{first:,} contexts: bits per coordinate {told}.")
+        findings.append(f"{first:,} contexts: bits per coordinate {listed}.")
     for seed in sorted({row["seed"] for row in built}):
         some = [row for row in built if row["seed"] == seed]
         if len(some) < 2:
@@ -115,9 +115,9 @@ def verdict(rows: list[Row]) -> Verdict:
     )
     trained = [row for row in rows if row["model"] == "trained"]
     accuracy, taken = interval_by_group(trained, "rank", "accuracy"), interval_by_group(trained, "rank", "taken")
-    told = "; ".join(f"rank {s}: accuracy {accuracy[s]} after {taken[s]} steps" for s in accuracy)
+    listed = "; ".join(f"rank {s}: accuracy {accuracy[s]} after {taken[s]} steps" for s in accuracy)
     if trained:
-        findings.append(f"Trained: {told} (at most {trained[0]['steps']:,}).")
+        findings.append(f"Trained: {listed} (at most {trained[0]['steps']:,}).")
     spent = [bits.mean for s, bits in interval_by_group(built, "rank", "bits").items() if s in (1, d)]
     if len(spent) < 2:
         return Verdict("open", f"There are no constructed models of ranks 1 and {d}.", tuple(findings))

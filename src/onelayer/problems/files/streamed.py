@@ -17,7 +17,7 @@ from onelayer.problems.files import wide
 from onelayer.problems.files.table import Array, Table, build, refuse, sequence_names, typed_array
 from onelayer.problems.scopes import Scope
 
-#: Files whose columns take fewer bytes than this are read at once; others in batches of about so many.
+#: Files whose columns take fewer bytes than this are read at once; others in batches of about this many.
 LARGE, BATCH_BYTES = 1 << 26, 1 << 24
 FIELDS = {"tokens", "answers", "answer", "sequence"}
 
