@@ -107,8 +107,8 @@ def edit(model: Model, X: Any, Y: Any, lengths: Any = None) -> Edit:
     """Give other answers to sequences; X, Y and lengths as in `memorize`. All other answers stay as they are.
 
     Where X is stored and Y has classes that the model knows, a few entries of its cells are changed. A sequence or
-    class that is new to it, or a readout that has no room, means that the model is rebuilt from all the data: `in_place`
-    says which. Either way the checker proves every answer again.
+    class that is new to it, or a readout that has no room, means that the model is rebuilt from all the data:
+    `in_place` says which. Either way the checker proves every answer again.
 
     >>> from onelayer import memorize
     >>> model = memorize([["river", "bank"], ["bank", "robber"]], [["water", "shore"], ["money", "crime"]])
