@@ -52,6 +52,7 @@ env: $(VENV)/test.stamp
 
 demo: $(VENV)/core.stamp
 	@$(BIN)/onelayer demo
+	@echo "The command is $(BIN)/onelayer here. docs/start.md takes three minutes; \`make docs\` builds all of the documentation."
 
 test: env
 	$(BIN)/python -m pytest -n 2 --dist worksteal

@@ -36,7 +36,7 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not run `__getattr_
     Memory = TextMemory = Approximation = Model
     load_text = load
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 #: Where each public name is; and the package without which those of an extra cannot be imported.
 _NAMES = {

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import shlex
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Self
@@ -90,11 +92,12 @@ def files_in_words(path: object = None) -> Iterator[None]:
 
 
 class MissingExtraError(ImportError):
-    """An optional dependency is not installed; the message says how it is, from the index and in a checkout."""
+    """An optional dependency is not installed; the message says how it is, for this Python and in a checkout."""
 
     def __init__(self, wanted_for: str, module: str, extra: str) -> None:
         package = {"sklearn": "scikit-learn"}.get(module, module)
+        python = f"{shlex.quote(sys.executable)} -m " if sys.executable else ""  # another `pip` may be on the path
         super().__init__(
             f"{wanted_for} needs the package {module!r}, which is not installed. "
-            f'Install it with: pip install {package} (in a checkout of onelayer: pip install ".[{extra}]")'
+            f'Install it with: {python}pip install {package} (in a checkout of onelayer: pip install ".[{extra}]")'
         )

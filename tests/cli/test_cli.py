@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from onelayer import load
+from onelayer import __version__, load
 from onelayer.problems.tables import example, read_table, write_answers
 from tests.processes import COMMAND_LINE, WIDE, run_command
 
@@ -248,7 +250,15 @@ def test_large_files_pass_through(tmp_path) -> None:
 
 
 def test_version() -> None:
-    assert run("--version").stdout.strip() == "0.1.0"
+    assert run("--version").stdout.strip() == __version__
+
+
+def test_shells_complete_commands_and_options() -> None:
+    """As a shell asks, by the name of the installed command."""
+    command = Path(sys.executable).parent / "onelayer"
+    asked = {"COMP_WORDS": "onelayer verify --req", "COMP_CWORD": "2", "_ONELAYER_COMPLETE": "complete_bash"}
+    done = subprocess.run([command], env=os.environ | asked, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "--require"
 
 
 TAGGED = "a\tX\nb\tY\n\nb\tX\na\tY\n\na\tZ\nb\tY\n\n"

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import re
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
+import onelayer
 from onelayer.statements import CATALOGUE
 from tests.processes import run_python
 from tools.links import follow_links
@@ -65,6 +67,15 @@ def test_every_statement_of_a_paper_is_walked_through(source: str) -> None:
     keys = [key for key, statement in CATALOGUE.items() if statement.source == source]
     assert keys
     assert [key for key in keys if f"Statement `{key}`" not in text] == []
+
+
+def test_a_release_has_one_version_and_is_told_of() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    citation = (ROOT / "CITATION.cff").read_text()
+    released = re.findall(r"^## (\d\S+) \((\d{4}-\d\d-\d\d)\)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    cited = [re.findall(rf"^{key}: (.*)$", citation, re.MULTILINE) for key in ("version", "date-released")]
+    assert [[field] for field in released[0]] == cited
+    assert onelayer.__version__ == project["version"] == released[0][0]
 
 
 def test_requirements_agree_with_each_other() -> None:

@@ -67,6 +67,12 @@ app = typer.Typer(
 )
 
 
+NEXT = """Look next:
+  onelayer memorize DATA --out model   your own data: .jsonl, .csv, .conll, .npz or .parquet
+  onelayer explore model               one page that shows how it answers, to click through in a browser
+  onelayer theorem DATA                what the published theorem would need on it
+  onelayer --help                      texts, formulas, learning algorithms, exports"""
+
 app.command()(memorizing.memorize)
 
 
@@ -177,7 +183,7 @@ def demo(as_json: AsJson = False) -> None:
         pictures.demo(out, table, model)
         say(f"\n{measured} (measured). What an independent checker proves:\n\n{words}")
         say(f"\n$ python -m onelayer_checker model\n{checker.stdout.rstrip()}")
-        say("\nLook next: `onelayer memorize DATA --out model`, then `onelayer explore model`, a page to click.")
+        say(f"\n{NEXT}")
     raise typer.Exit(checker.returncode)
 
 
