@@ -214,7 +214,8 @@ def test_demo_ends_with_a_table_and_a_picture() -> None:
     assert "What attention writes beside a word" in shown
     assert "96 of 96 answers reproduced" in shown
     assert "VERIFIED" in shown.splitlines()
-    assert "`onelayer explore model`" in shown.splitlines()[-1]
+    _, _, follows = shown.partition("Look next:\n")
+    assert "  onelayer explore model  " in follows
 
 
 @pytest.mark.parametrize(
