@@ -46,13 +46,15 @@ def walks() -> list[dict[str, Any]]:
     calls = {
         "memorize": lambda: memorize(X, Y, certify=False),
         "predict": lambda: model.predict(X),
+        "predict, once more": lambda: model.predict(X),
         "approximate": lambda: approximate("x - mean(y)", n=2, tolerance=0.2),
         "memorize_text": lambda: memorize_text("to be, or not to be, that is the question", 6, certify=False),
     }
     rows = []
     for name, call in calls.items():
         functions, modules = count_touched(call)
-        before = dict(zip(("functions before", "modules before"), FORMER[name], strict=True))
+        former_functions, former_modules = FORMER.get(name, ("", ""))
+        before = {"functions before": former_functions, "modules before": former_modules}
         rows.append({"call": name, "functions": functions, "modules": modules, **before})
     return rows
 

@@ -49,7 +49,7 @@ class AnswerForm:
             nearest = np.clip(
                 np.rint(rows[..., 0]), 0, len(self.classes) - 1
             )  # before the cast, which may overflow
-            values = self._class_array()[nearest.astype(np.int64)]
+            values = self._class_array[nearest.astype(np.int64)]
         else:
             values = rows[..., 0] if self.components is None else rows
         if self.scope != "token":
@@ -59,6 +59,7 @@ class AnswerForm:
             return [values[i, :k].tolist() for i, k in enumerate(full)]
         return values
 
+    @cached_property
     def _class_array(self) -> Array:
         """Classes as an array to index: typed where that changes nothing, else objects."""
         assert self.classes is not None
