@@ -227,13 +227,14 @@ def test_demo_ends_with_a_table_and_a_picture() -> None:
         (
             ("memorize", example("company"), "--out", "x", "--rank", "0"),
             64,
-            "a whole rank of at least 1 and at most 64; rank",
+            "a whole rank of at least 1 and at most 64; --rank 0",
         ),
         (("verify", "nowhere"), 66, "a folder with a model at nowhere; there is none"),
         (("verify", example("company")), 66, "a folder with a model at "),
         (("report", "nowhere"), 66, "a folder with a model at nowhere; there is none"),
         (("identify", example("company")), 66, "it is neither. Write it by np.savez."),
         (("memorize", example("company"), "--out", "x", "--dtype", "float16"), 64, "float16"),
+        (("memorize-text", example("company"), "--out", "x", "--context", "0"), 64, "1 token; --context 0."),
         (("memorize", example("company"), "--out", "."), 66, "exists"),
     ],
 )

@@ -129,6 +129,7 @@ def about(data: Path) -> Iterator[None]:
 def in_options(message: str) -> str:
     """Arguments of the library as options of the command line."""
     message = re.sub(r"\btolerance=([\d.e+-]+\d)", r"--tolerance \1", message)
+    message = re.sub(r"\b(rank|seed|context)=(-?\d+)", r"--\1 \2", message)
     message = re.sub(r'\b(mapping|readout|dtype|scope|tokenizer|construction)="(\w+)"', r"--\1 \2", message)
     message = re.sub(r"\bdefault=(?=[ ,])", "--default", message)
     message = re.sub(r'\bon_conflict="(\w+)"', r"--on-conflict \1", message)

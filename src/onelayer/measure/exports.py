@@ -241,7 +241,9 @@ def _runner(name: str, model: Parts) -> Callable[[Array, Array], Array]:
             raise MissingExtraError("replaying in ONNX Runtime", "onnxruntime", "onnx") from None
         from onelayer.export.onnx import build
 
-        session = onnxruntime.InferenceSession(build(model.transformer).SerializeToString())
+        quiet = onnxruntime.SessionOptions()
+        quiet.log_severity_level = 3  # no warning that lengths, which have a default, are no constant
+        session = onnxruntime.InferenceSession(build(model.transformer).SerializeToString(), quiet)
         return lambda X, lengths: np.asarray(session.run(["outputs"], {"tokens": X, "lengths": lengths})[0])
     raise OptionError(
         "data", f"runtimes among {', '.join(RUNTIMES)}", f"{name!r} is not one of them", "Choose among them."
