@@ -198,6 +198,22 @@ def test_a_text_is_recited_step_by_step(open_page: Open, text: Model) -> None:
     assert "Q does not occur in the text" in page.inner_text("[data-step=text] .said")
 
 
+def test_a_text_of_byte_pairs_is_typed_in_its_own_tokens(open_page: Open) -> None:
+    """Words, numbers, spaces and letters of two bytes are merged as the tokenizer merges them."""
+    text = "It's 1984,  and it isn't 1985: the naïve don't  know\tthat 19 and 84 make 1984.\n\nThey'll know in 1985. "
+    model = onelayer.memorize_text(text, context=6, tokenizer="bpe", vocabulary_size=320)
+    page = open_page(model)
+    rng = np.random.default_rng(0)
+    ends = np.sort(rng.integers(0, len(text) + 1, (200, 2)), axis=1)
+    passages = [text, text[:-1], "the\u0085 1984\ufeff", *(text[start:end] for start, end in ends.tolist())]
+    encode = "texts => texts.map(text => document.getElementById('explorer').explorer.view.encode(text))"
+    assert page.evaluate(encode, passages) == [model.interface.tokens.encode(one).tolist() for one in passages]
+    prompt = page.get_by_label("The text so far")
+    prompt.fill(text[:30])
+    page.get_by_role("button", name="next token").click()
+    assert prompt.input_value() == text[:30] + model.generate(text[:30], 1).decode()
+
+
 def test_a_function_is_drawn_with_its_bound(open_page: Open, function: Model) -> None:
     page = open_page(function)
     slider = page.get_by_label("Token 2, component 1")

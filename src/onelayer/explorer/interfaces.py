@@ -10,6 +10,7 @@ from onelayer.errors import visible
 from onelayer.interfaces import Examples, Function, NextToken
 from onelayer.problems.targets.pooled import Pooled
 from onelayer.problems.targets.program import Program
+from onelayer.problems.tokens import PairTokens
 
 if TYPE_CHECKING:
     from onelayer.model import Model
@@ -37,13 +38,14 @@ def describe_interface(model: Model) -> dict[str, Any]:
 
 def _text(model: Model, interface: NextToken) -> dict[str, Any]:
     """Tokens as bytes, and the beginning of the text to start from."""
-    size = interface.tokens.size
+    tokens, size = interface.tokens, interface.tokens.size
     stream = None if model.certificate is None else model.certificate.data.get("stream")
     text = [] if stream is None else stream[stream < size].tolist()
     return {
         "context": interface.context,
         "start": size,
-        "pieces": [list(interface.tokens.piece(token)) for token in range(size)],
+        "pieces": [list(tokens.piece(token)) for token in range(size)],
+        "merges": [list(pair) for pair in tokens.merges] if isinstance(tokens, PairTokens) else None,
         "alphabet": list(interface.alphabet),
         "stream": text[:MOST_TOKENS],
         "length": len(text),

@@ -8,6 +8,8 @@ import { gadgets } from "./steps.js";
 
 const SHOWN = 64; // of the last tokens of a window
 const LIKELIEST = 5;
+// Byte pairs are merged inside of these, as the tokenizers of Hugging Face cut a text.
+const WORDS = /'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\p{White_Space}\p{L}\p{N}]+|\p{White_Space}+(?!\P{White_Space})|\p{White_Space}+/gu;
 const PAUSE = 60; // milliseconds between tokens while it recites
 
 export class TextView {
@@ -46,19 +48,25 @@ export class TextView {
     return new TextDecoder().decode(new Uint8Array(ids.flatMap((id) => this.text.pieces[id])));
   }
 
-  // Ids of a text: by bytes, or by the longest pieces, which may differ from the tokens of the text.
+  // Ids of a text: bytes, whose pairs are merged within words in the order in which they were learned.
   encode(text) {
-    const bytes = [...new TextEncoder().encode(text)];
-    this.byPiece ??= new Map(this.text.pieces.map((piece, id) => [piece.join(), id]));
-    this.longest ??= Math.max(...this.text.pieces.map((piece) => piece.length));
-    const ids = [];
-    for (let at = 0; at < bytes.length; ) {
-      let size = Math.min(this.longest, bytes.length - at);
-      while (size > 1 && !this.byPiece.has(bytes.slice(at, at + size).join())) size--;
-      ids.push(this.byPiece.get(bytes.slice(at, at + size).join()));
-      at += size;
+    const { pieces, merges } = this.text;
+    this.byPiece ??= new Map(pieces.map((piece, id) => [piece.join(), id]));
+    const encoder = new TextEncoder();
+    const letters = (part) => [...encoder.encode(part)].map((byte) => this.byPiece.get(String(byte)));
+    if (!merges) return letters(text);
+    this.ranks ??= new Map(merges.map((pair, rank) => [pair.join(), rank]));
+    return (text.match(WORDS) ?? []).flatMap((word) => this.merge(letters(word)));
+  }
+
+  merge(ids) {
+    for (;;) {
+      const ranks = ids.slice(1).map((id, i) => this.ranks.get(`${ids[i]},${id}`) ?? Infinity);
+      const first = ranks.indexOf(Math.min(...ranks));
+      if (first < 0 || ranks[first] === Infinity) return ids;
+      const piece = [...this.text.pieces[ids[first]], ...this.text.pieces[ids[first + 1]]];
+      ids = [...ids.slice(0, first), this.byPiece.get(piece.join()), ...ids.slice(first + 2)];
     }
-    return ids;
   }
 
   windowOf(ids) {
