@@ -21,6 +21,7 @@ class Fitted:
     width: int
     parameters: int
     error: float  # the largest that was found
+    mean_error: float  # over inputs drawn anew
 
 
 def fit_transformer(target: Target, parameters: int, layers: int, steps: int, seed: int) -> Fitted:
@@ -37,4 +38,7 @@ def fit_transformer(target: Target, parameters: int, layers: int, steps: int, se
 
     box = Box(target.n, target.d, 0.0, 1.0, np.dtype(np.float32), np.empty(0))
     found = largest_error(errors, box, SEARCHED, seed)[0]
-    return Fitted(shape.width, count_parameters(shape, task), found)
+    drawn = np.random.default_rng([seed, 10]).random((SEEN, target.n, target.d))
+    wanted = target.evaluate(drawn).reshape(SEEN, -1)
+    mean = float(np.abs(predict(ended.net, drawn.astype(np.float32)).reshape(SEEN, -1) - wanted).mean())
+    return Fitted(shape.width, count_parameters(shape, task), found, mean)

@@ -166,8 +166,12 @@ class Training:
         rows: Any = slice(None)
         if self.budget.batch is not None and self.budget.batch < len(tokens):
             rows = self.torch.randperm(len(tokens), generator=self.generator)[: self.budget.batch]
-        part = None if lengths is None else lengths[rows]
-        loss = _loss(self.torch, self.net, self.task, tokens[rows], answers[rows], part)
+        tokens, answers, part = tokens[rows], answers[rows], None if lengths is None else lengths[rows]
+        if part is not None:  # no step for padding that no sequence of the batch needs
+            longest = int(part.max())
+            tokens = tokens[:, :longest]
+            answers = answers[:, :longest] if self.task.scope == "token" else answers
+        loss = _loss(self.torch, self.net, self.task, tokens, answers, part)
         self.optimiser.zero_grad()
         loss.backward()
         self.optimiser.step()
