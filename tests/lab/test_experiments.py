@@ -53,6 +53,12 @@ SMALL = {
         {**GENERATED, "model": "trained", "rank": 1, "steps": 10},
         {**GENERATED, "model": "trained", "rank": 32, "steps": 10},
     ],
+    "softmax-and-boltzmann": [
+        {"part": "window", "levels": 6, "n": 3, "spacing": "even", "draws": 2},
+        {"part": "window", "levels": 6, "n": 3, "spacing": "random", "draws": 2},
+        {"part": "lemmas", "levels": 5, "n": 2, "spacing": "random", "draws": 2},
+        {"part": "trained", "levels": 5, "n": 2, "spacing": "even", "draws": 20},
+    ],
     "fine-tuning": [
         {"part": part, "noise": noise, "steps": 10}
         for part, noise in (("keep", 0.0), ("change", 0.0), ("return", 0.01))

@@ -16,18 +16,25 @@ from onelayer.contexts.boltzmann import (
     lemma_1_log_separation_lower,
     lemma_b_separation_lower,
 )
-from onelayer.lab.experiment import Case, Preset, Row, Verdict
+from onelayer.lab import temperatures
+from onelayer.lab.experiment import Case, Earlier, Preset, Row, Verdict
 from onelayer.lab.pictures import figure, line
-from onelayer.lab.statistics import geometric, interval, interval_by_group
+from onelayer.lab.statistics import geometric, interval, interval_by_group, share
 
 QUESTION = "At which temperatures does one softmax head tell sets of tokens apart?"
 HYPOTHESES = (
     "Too hot, the operator is a mean and sets with equal means meet; too cold, it is a maximum and all sets with "
     "the same largest entry meet (hardmax): ids separate only in a window between.",
+    "Both edges follow from a series, and Adam, which knows nothing of it, ends between them.",
     "Lemma 1 asks for entries 2 log n + 3 apart and promises a gap of (log n)^2 e^(-2r), far below what happens; "
     "Lemma B, derived here, asks for 2 and is attained up to a small factor.",
 )
-EXTRAS: tuple[str, ...] = ()
+EARLIER = Earlier(
+    "partly",
+    "Where float32 tells most draws apart was measured; both edges were read off a picture.",
+    "both edges are derived and compared with what is measured, and trained heads are placed between them.",
+)
+EXTRAS = ("torch",)
 #: Fewest bits by which the nearest ids differ, relative to their spread, for a dtype to tell them apart.
 BITS = {"float32": 22, "float64": 51}
 EQUAL = 53.0  # bits that stand for ids that are equal in float64
@@ -47,22 +54,29 @@ def cases(preset: Preset) -> list[Case]:
         for spacing in ("even", "random")
     ]
     few = [(5, 2), (6, 3)] if preset == "quick" else [(5, 2), (6, 3), (8, 4), (10, 5)]
-    return windows + [
-        {"part": "lemmas", "levels": levels, "n": n, "spacing": "random", **common} for levels, n in few
-    ]
+    steps = 300 if preset == "quick" else 5000
+    trained = [{"part": "trained", "levels": 8, "n": 3, "spacing": "even", "draws": steps}]
+    return (
+        windows
+        + trained
+        + [{"part": "lemmas", "levels": levels, "n": n, "spacing": "random", **common} for levels, n in few]
+    )
 
 
 def run(case: Case, seed: int) -> list[Row]:
     """Levels drawn in [0, 1], or equally spaced there, and all sets of n of them."""
     rng = np.random.default_rng([seed, case["levels"], case["n"]])
     sets = np.array(list(combinations(range(case["levels"]), case["n"])))
+    if case["part"] == "trained":
+        return _train_rows(case, sets, seed)
     rows = []
     for draw in range(1 if case["spacing"] == "even" else case["draws"]):
         levels = np.sort(rng.random(case["levels"]))
         if case["spacing"] == "even":
             levels = np.linspace(0, 1, case["levels"])
         if case["part"] == "window":
-            rows += [{"draw": draw, **_window(levels, sets, 2.0**k)} for k in range(-8, 11)]
+            ends = {f"{end}_edge": edge for end, edge in zip(("hot", "cold"), _edges(levels, sets), strict=True)}
+            rows += [{"draw": draw, **_window(levels, sets, 2.0**k), **ends} for k in range(-8, 11)]
         else:
             relative = np.ptp(levels) / np.diff(levels).min()
             rows += [{"draw": draw, **_lemmas(levels, case["n"], g)} for g in GAPS if g * relative < WIDEST]
@@ -74,6 +88,32 @@ def _window(levels: NDArray[Any], sets: NDArray[Any], beta: float) -> Row:
     gap, spread = float(np.diff(values).min()), float(np.ptp(values))
     bits = min(EQUAL, float(np.log2(spread / gap))) if gap > 0 else EQUAL
     return {"beta": beta, "bits": bits, **{f"in_{name}": bool(bits <= most) for name, most in BITS.items()}}
+
+
+def _edges(levels: NDArray[Any], sets: NDArray[Any]) -> tuple[float, float]:
+    return temperatures.edges(levels, sets, BITS["float32"])
+
+
+def _train_rows(case: Case, sets: NDArray[Any], seed: int) -> list[Row]:
+    """Where training puts the temperature of its head, count by count; the answers are random classes of sets."""
+    from onelayer.lab.trained import Budget, Shape, Task, train_tuned
+
+    levels = np.linspace(0, 1, case["levels"])
+    answers = np.random.default_rng([seed, 5]).integers(0, 4, len(sets))
+    task = Task(levels[sets][..., None], answers, scope="sequence")
+    hot, cold = _edges(levels, sets)
+    rows: list[Row] = []
+
+    def watch(found: Any) -> bool:
+        beta = temperatures.of_head(found.net, levels)
+        rows.append(
+            {"step": found.steps, "beta": beta, "accuracy": found.accuracy, "hot_edge": hot, "cold_edge": cold}
+        )
+        return False
+
+    budget = Budget(steps=case["draws"], rates=(1e-3, 3e-3, 1e-2), optimisers=("adam",), check=20)
+    train_tuned(Shape(16, hidden=64), task, budget, seed, watch)
+    return rows
 
 
 def _lemmas(levels: NDArray[Any], n: int, gap: float) -> Row:
@@ -106,7 +146,7 @@ def _log_smallest_gap(levels: NDArray[Any], n: int) -> float:
 
 
 def plot(rows: list[Row]) -> Any:
-    made, (left, middle, right) = figure(columns=2, width=10, panels=3)
+    made, (left, middle, right, last) = figure(columns=2, width=10, panels=4)
     for (levels, n, spacing), some in _by_size(rows, "window").items():
         name = f"{n} of {levels}, {spacing} levels"
         line(left, interval_by_group(some, "beta", "bits"), name)
@@ -123,7 +163,6 @@ def plot(rows: list[Row]) -> Any:
     )
     for axes in (left, middle):
         axes.set_xscale("log", base=2)
-        axes.legend(fontsize="small")
     found = [row for row in rows if row["part"] == "lemmas"]
     for name, label, marker in (
         ("log_gap", "measured", "."),
@@ -134,12 +173,27 @@ def plot(rows: list[Row]) -> Any:
         if points:
             right.scatter(*zip(*points, strict=True), label=label, marker=marker, s=22, linewidths=0.8, alpha=0.7)
     right.set(xlabel="largest minus smallest logit", ylabel="log10 of the smallest gap of two sets")
-    right.legend(fontsize="small")
+    for axes in (left, middle, right):
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend(fontsize="small")
+    _draw_trained(last, [row for row in rows if row["part"] == "trained"])
     return made
+
+
+def _draw_trained(axes: Any, rows: list[Row]) -> None:
+    """Temperatures over training, in the window between the two edges."""
+    for seed in sorted({row["seed"] for row in rows}):
+        some = [row for row in rows if row["seed"] == seed]
+        axes.plot([row["step"] for row in some], [row["beta"] for row in some], linewidth=1)
+    axes.set(xlabel="step of Adam", ylabel="inverse temperature of the trained head", yscale="log")
+    if rows:
+        axes.axhspan(max(rows[0]["hot_edge"], 1e-6), rows[0]["cold_edge"], color="grey", alpha=0.2)
+        axes.set_title("grey: the window of float32", fontsize="small")
 
 
 def verdict(rows: list[Row]) -> Verdict:
     findings = [_temperatures(*size, some) for size, some in _by_size(rows, "window").items()]
+    findings += [*_compare_edges(rows), *_describe_trained(rows)]
     found = [row for row in rows if row["part"] == "lemmas"]
     b = [math.exp(r["log_gap"] - r["log_lemma_b"]) for r in found]
     if b:
@@ -166,12 +220,45 @@ def verdict(rows: list[Row]) -> Verdict:
     return Verdict("partly", says, tuple(findings))
 
 
+def _compare_edges(rows: list[Row]) -> list[str]:
+    """The derived cold edge over the coldest temperature at which float32 still told all sets of the draw apart."""
+    said = []
+    for (levels, n, spacing), some in _by_size(rows, "window").items():
+        draws: dict[Any, list[Row]] = {}
+        for row in some:
+            draws.setdefault((row["seed"], row["draw"]), []).append(row)
+        cold = [
+            (d[0]["cold_edge"], max((r["beta"] for r in d if r["in_float32"]), default=0.0)) for d in draws.values()
+        ]
+        ratios = geometric(edge / seen if seen else None for edge, seen in cold)
+        hot = interval(d[0]["hot_edge"] for d in draws.values())
+        said.append(
+            f"{n} of {levels} {spacing} levels: the derived cold edge is {ratios} times the coldest power of two "
+            f"that float32 tells apart; the derived hot edge is {hot}."
+        )
+    return said
+
+
+def _describe_trained(rows: list[Row]) -> list[str]:
+    last = {row["seed"]: row for row in rows if row["part"] == "trained"}
+    if not last:
+        return []
+    inside = share(row["hot_edge"] <= row["beta"] <= row["cold_edge"] for row in last.values())
+    edges = next(iter(last.values()))
+    return [
+        f"Trained heads end at inverse temperature {geometric(row['beta'] for row in last.values())}, with "
+        f"{interval(row['accuracy'] for row in last.values())} of the answers right; {inside} inside the window of "
+        f"float32, {edges['hot_edge']:.2g} to {edges['cold_edge']:.3g}."
+    ]
+
+
 def _ends(rows: list[Row]) -> str:
     """Whether float32 tells most draws apart at the hottest and at the coldest temperature."""
     said = []
     for spacing in ("even", "random"):
         some = [row for row in rows if row["part"] == "window" and row["spacing"] == spacing]
-        shares = interval_by_group(some, "beta", "in_float32")
+        if not (shares := interval_by_group(some, "beta", "in_float32")):
+            continue
         hot, cold = (shares[end].mean >= 0.5 for end in (min(shares), max(shares)))
         ends = {
             (True, True): "at all temperatures tried",
