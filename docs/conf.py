@@ -60,7 +60,7 @@ html_copy_source = False
 html_additional_pages = {"index": "redirect.html"}
 templates_path = ["_templates"]
 html_show_copyright = False
-pygments_dark_style = "monokai"
+pygments_dark_style = "github-dark"
 
 
 def title_results(_app: Sphinx, page: str, source: list[str]) -> None:

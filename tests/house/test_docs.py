@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import onelayer
+from onelayer import memorize
 from onelayer.statements import CATALOGUE
 from tests.processes import run_python
 from tools.links import follow_links
@@ -48,6 +53,72 @@ def test_every_cell_of_a_page_runs(page: Path, tmp_path: Path) -> None:
     environment = os.environ | {"PATH": path, "IPYTHONDIR": str(tmp_path / ".ipython"), "COLUMNS": "110"}
     done = run_python(RUN_CELLS, page, CELL.pattern, env=environment, cwd=tmp_path)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+
+
+#: Lines of the guide that are not run: they install, need a cluster or training, or never end.
+NOT_RUN = re.compile(r"^make |--serve|onelayer race")
+#: Commands whose answer may be no.
+MAY_SAY_NO = ("onelayer cast", "onelayer bound")
+
+
+def bash_blocks(page: Path) -> list[list[str]]:
+    """Commands of each block, one with all that it reads from its own text."""
+    blocks = re.findall(r"^```bash\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    commands = [re.findall(r"^.*<<END\n(?:.*\n)*?END\n|^.+\n", block, re.MULTILINE) for block in blocks]
+    return [[command for command in block if not NOT_RUN.search(command)] for block in commands]
+
+
+def write_what_the_guide_takes_for_granted(folder: Path) -> None:
+    rng = np.random.default_rng(0)
+    facts = [{"tokens": [a, b], "answers": [a + b, b + a]} for a in "abc" for b in "def"]
+    (folder / "facts.jsonl").write_text("".join(f"{json.dumps(fact)}\n" for fact in facts))
+    changed = facts[0] | {"answers": [facts[1]["answers"][0], facts[0]["answers"][1]]}
+    (folder / "changes.jsonl").write_text(json.dumps(changed))
+    (folder / "private.jsonl").write_text(json.dumps(facts[2]))
+    tokens, answers = zip(*((fact["tokens"], fact["answers"]) for fact in facts), strict=True)
+    memorize(list(tokens), list(answers), default="?").save(folder / "model")
+    text = (DOCS / "guide.md").read_text(encoding="utf-8")
+    (folder / "book.txt").write_text(text)
+    (folder / "passage.txt").write_text(text[1000:1200])
+    (folder / "parts").mkdir()
+    X, Y = rng.standard_normal((60, 3, 2)).astype(np.float32), rng.integers(0, 5, (60, 3))
+    for name, array in (("parts/X.npy", X), ("parts/Y.npy", Y), ("X.npy", X), ("Y.npy", Y)):
+        np.save(folder / name, array)
+    np.savez(folder / "sequences.npz", X=rng.standard_normal((200, 4, 2)))
+    np.savetxt(
+        folder / "examples.csv", rng.uniform(-1, 1, (9, 6)), delimiter=",", header="a,b,c,d,e,y", comments=""
+    )
+    np.savetxt(folder / "queries.csv", rng.uniform(-1, 1, (2, 5)), delimiter=",", header="a,b,c,d,e", comments="")
+
+
+@pytest.mark.parametrize("block", range(1, len(bash_blocks(DOCS / "guide.md"))))
+def test_commands_of_the_guide_run(block: int, tmp_path: Path) -> None:
+    write_what_the_guide_takes_for_granted(tmp_path)
+    commands = bash_blocks(DOCS / "guide.md")[block]
+    assert commands
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    for command in commands:
+        if " --out model" in command:
+            shutil.rmtree(tmp_path / "model")
+        if "network.onnx" in command:
+            onnx_of_a_linear_map(tmp_path / "network.onnx")
+        done = subprocess.run(
+            ["bash", "-c", command], cwd=tmp_path, env=os.environ | {"PATH": path}, capture_output=True, text=True
+        )
+        assert done.returncode in ((0, 1) if command.startswith(MAY_SAY_NO) else (0,)), (command, done.stderr)
+        assert not re.search("Traceback|Warning", done.stderr), command
+
+
+def onnx_of_a_linear_map(path: Path) -> None:
+    """Tokens [N, 2, 1], each less the mean of both."""
+    from onnx import TensorProto, helper, numpy_helper, save
+
+    weight = numpy_helper.from_array(np.array([[0.5, -0.5], [-0.5, 0.5]], np.float32), "weight")
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["N", 2, 1]) for name in ("x", "y")]
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["weight", "x"], ["y"])], "g", ends[:1], ends[1:], [weight]
+    )
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
 
 
 def test_every_page_is_in_the_site_once() -> None:
