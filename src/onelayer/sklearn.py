@@ -191,7 +191,7 @@ class OneLayerMemorizer(BaseEstimator):  # type: ignore[misc]  # scikit-learn ha
     @available_if(lambda self: self.task == "classification")  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any, lengths: Any = None) -> Array:
         """Probabilities in the order of `classes_`, (N, C), or (N, n, C) per token: the softmax of logits."""
-        given = self._asked(X, lengths)
+        given = self._read_asked(X, lengths)
         if not self.model_.has_logits:  # one class alone
             shape = (given.sequences.N, given.sequences.n)[: 1 + (self.model_.form.scope == "token")]
             return np.ones((*shape, 1))
@@ -201,7 +201,7 @@ class OneLayerMemorizer(BaseEstimator):  # type: ignore[misc]  # scikit-learn ha
 
     def certify(self, X: Any, y: Any, lengths: Any = None) -> OneLayerMemorizer:
         """Have the checker prove that these answers come back, and keep the proof: `model_.certificate`."""
-        given = self._asked(X, lengths)
+        given = self._read_asked(X, lengths)
         s, scope = given.sequences, self.model_.form.scope
         values = self._read_y(y, s, scope)
         values = values if values.dtype.kind in "iubUS" or self.task == "regression" else values.astype(object)
@@ -227,12 +227,12 @@ class OneLayerMemorizer(BaseEstimator):  # type: ignore[misc]  # scikit-learn ha
         return float(measure(truth, values, sample_weight=sample_weight))
 
     def _predict(self, X: Any, lengths: Any) -> tuple[Given, Array]:
-        given = self._asked(X, lengths)
+        given = self._read_asked(X, lengths)
         values = self.model_.predict(given.tokens, given.sequences.lengths)
         kind = self.classes_.dtype if self.task == "classification" else np.float64
         return given, values.astype(kind)
 
-    def _asked(self, X: Any, lengths: Any) -> Given:
+    def _read_asked(self, X: Any, lengths: Any) -> Given:
         check_is_fitted(self)
         given = self._read_sequences(X, lengths, reset=False)
         if self._had_lengths and lengths is None and not given.is_list:

@@ -100,12 +100,12 @@ def test_words_lengths_and_one_answer_per_sequence() -> None:
 
 
 @pytest.mark.parametrize(("tokens", "answers"), [(["a", "e"], ["x", "y"]), (["b", "a"], ["x", "new"])])
-def test_what_is_new_is_built_anew(tokens, answers) -> None:
+def test_what_is_new_is_rebuilt(tokens, answers) -> None:
     words = [["a", "b"], ["b", "c"], ["c", "a"]]
     model = memorize(words, [["x", "y"], ["y", "x"], ["x", "x"]], positions=True, certify=True)
     made = edit(model, [tokens, ["b", "c"]], [answers, ["x", "x"]])
     assert not made.in_place
-    assert "new to it" in made.model.ledger.meaning("built_anew")
+    assert "new to it" in made.model.ledger.meaning("rebuilt")
     assert made.model.predict([*words, tokens]).tolist() == [["x", "y"], ["x", "x"], ["x", "x"], answers]
     assert sorted(made.answers.tolist()) == [2, 6, 7]
     assert made.verify() == "VERIFIED"

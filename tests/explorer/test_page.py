@@ -200,7 +200,9 @@ def test_a_text_is_recited_step_by_step(open_page: Open, text: Model) -> None:
 
 def test_a_text_of_byte_pairs_is_typed_in_its_own_tokens(open_page: Open) -> None:
     """Words, numbers, spaces and letters of two bytes are merged as the tokenizer merges them."""
-    text = "It's 1984,  and it isn't 1985: the naïve don't  know\tthat 19 and 84 make 1984.\n\nThey'll know in 1985. "
+    text = (
+        "It's 1984,  and it isn't 1985: the naïve don't  know\tthat 19 and 84 make 1984.\n\nThey'll know in 1985. "
+    )
     model = onelayer.memorize_text(text, context=6, tokenizer="bpe", vocabulary_size=320)
     page = open_page(model)
     rng = np.random.default_rng(0)

@@ -51,11 +51,13 @@ def edit(
             made.model.save(out_dir, overwrite=overwrite)
             if diff is not None:
                 with files_in_words(diff):
-                    diff.write_text("".join(json.dumps(line) + "\n" for line in listed(made)), encoding="utf-8")
+                    diff.write_text(
+                        "".join(json.dumps(line) + "\n" for line in list_changes(made)), encoding="utf-8"
+                    )
     if as_json:
         said = {"model": str(out_dir), "result": result, "answers": len(made.answers), "in_place": made.in_place}
         said |= {"weights": made.n_weights, "parameters": made.model.n_parameters}
-        print_json(said | {"changes": listed(made) if made.n_weights <= LISTED else []})
+        print_json(said | {"changes": list_changes(made) if made.n_weights <= LISTED else []})
     else:
         say(f"{made}. {result}: these answers changed, and all others are as before.")
         say(f"Written to {out_dir}." if result == "VERIFIED" else "Nothing was written.")
@@ -63,7 +65,7 @@ def edit(
         raise typer.Exit(ExitCode.NO)
 
 
-def listed(made: Edit) -> list[list[object]]:
+def list_changes(made: Edit) -> list[list[object]]:
     """Each weight that differs: its tensor, its place counted over all of it, what it was and what it is."""
     return [
         [change.tensor, *numbers]

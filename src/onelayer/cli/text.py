@@ -141,12 +141,12 @@ def recite(
             sys.stdout.buffer.write(b"\n")
         sys.stdout.buffer.flush()
     if count < length:
-        err.print(_stopped(count, interface), highlight=False, soft_wrap=True)
+        err.print(_say_stopped(count, interface), highlight=False, soft_wrap=True)
         if not count:
             raise typer.Exit(ExitCode.NO)
 
 
-def _stopped(count: int, interface: NextToken) -> str:
+def _say_stopped(count: int, interface: NextToken) -> str:
     """Why there are fewer tokens than were asked for."""
     after = f"stopped after {count:,} tokens" if count else "nothing follows this prompt"
     left = "the text ends here, or this is not in it" if interface.default is not None else "the text ends here"

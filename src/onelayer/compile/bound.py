@@ -86,8 +86,8 @@ def bound_error(
         raise OptionError("bound_error", needs, found, "Take shorter sequences.")
     begun = time.process_time()
     ends = tuple((float(a), float(b)) for a, b in zip(_ends(low, d), _ends(high, d), strict=True))
-    wanted, title = _written(formula, n, d, None, ends)
-    given, name = _written(network, n, d, wanted, ends)
+    wanted, title = _write_side(formula, n, d, None, ends)
+    given, name = _write_side(network, n, d, wanted, ends)
     if (given.per, given.components) != (wanted.per, wanted.components):
         found = f"{given.components} per {given.per} of {name}, {wanted.components} per {wanted.per} of {title}"
         raise OptionError("bound_error", "outputs of the same kind", found, "Change one of them.")
@@ -116,7 +116,7 @@ def _ends(given: Any, d: int) -> Array:
     return np.broadcast_to(ends, d)
 
 
-def _written(side: Any, n: int, d: int, like: Program | None, ends: Any) -> tuple[Program, str]:
+def _write_side(side: Any, n: int, d: int, like: Program | None, ends: Any) -> tuple[Program, str]:
     """The program of a network or of a formula, and its name."""
     if isinstance(side, str | os.PathLike) and Path(side).is_dir():
         side = load(side)

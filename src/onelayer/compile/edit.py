@@ -22,7 +22,7 @@ from onelayer.errors import DataError, OptionError
 from onelayer.gadgets.logits import Logits
 from onelayer.gadgets.stacks import layers_of
 from onelayer.interfaces import Answers as Interface
-from onelayer.ledger import Constant, Ledger
+from onelayer.ledger import Constant
 from onelayer.model import Model
 from onelayer.network.blocks import evaluate
 from onelayer.problems.answers import AnswerForm, Answers, in_classes_of, read_answers
@@ -116,20 +116,20 @@ def edit(model: Model, X: Any, Y: Any, lengths: Any = None) -> Edit:
     >>> changed.model.predict([["bank", "robber"]]).tolist(), changed.verify()
     ([['money', 'water']], 'VERIFIED')
     """
-    stored, rows = _stored(model)
+    stored, rows = _read_stored(model)
     given = read_sequences(X, lengths, real=model.interface.vocabulary is None)
     answers = read_answers(Y, given, model.form.scope)
     _refuse_contradictions(given, answers)
     made = fill_in(model, given, answers)
     if isinstance(made, str):
-        return _build_anew(model, stored, rows, given, answers, _places(stored, given), made)
+        return _rebuild(model, stored, rows, given, answers, _places(stored, given), made)
     changed = np.flatnonzero((made[1] != rows).any(axis=1))
-    return Edit(model, _proved(model, *made), changed, in_place=True)
+    return Edit(model, _prove_changes(model, *made), changed, in_place=True)
 
 
 def fill_in(model: Model, X: Any, Y: Any, lengths: Any = None) -> tuple[Model, Array] | str:
     """The model with other entries in its cells, not proved yet, and all answers that it gives; or why not."""
-    stored, rows = _stored(model)
+    stored, rows = _read_stored(model)
     given = read_sequences(X, lengths, real=model.interface.vocabulary is None)
     number = in_classes_of(model.form, read_answers(Y, given, model.form.scope))
     place = _places(stored, given)
@@ -157,7 +157,7 @@ def forget(model: Model, X: Any, lengths: Any = None) -> Edit:
     return edit(model, given, Answers(rows, form))
 
 
-def _stored(model: Model) -> tuple[Sequences, Array]:
+def _read_stored(model: Model) -> tuple[Sequences, Array]:
     """What the certificate of a model of stored answers is about."""
     plain = type(model.interface) is Interface and model.form.classes is not None
     if not plain or model.certificate is None:
@@ -225,7 +225,7 @@ def _in_place(model: Model, stored: Sequences, wanted: Array) -> Model | None:
     return replace(model, transformer=replace(transformer, readout=readout), certificate=None)
 
 
-def _proved(before: Model, made: Model, wanted: Array) -> Model:
+def _prove_changes(before: Model, made: Model, wanted: Array) -> Model:
     """The claims that were proved before, of the new answers; or what can be claimed instead."""
     assert before.certificate is not None
     data, names = before.certificate.data | {"answers": wanted}, certifiable(names_of(made))
@@ -236,12 +236,13 @@ def _proved(before: Model, made: Model, wanted: Array) -> Model:
     return replace(made, certificate=Certificate(before.certificate.claims, data, said, names))
 
 
-def _build_anew(
+def _rebuild(
     model: Model, stored: Sequences, rows: Array, given: Sequences, answers: Answers, place: Array, why: str
 ) -> Edit:
     """A model of all the data, the sequences that are new behind those that were stored."""
-    X, Y = _listed(stored), _named(rows, model.form, stored)
-    for i, (tokens, said) in enumerate(zip(_listed(given), _named(answers.rows, answers.form, given), strict=True)):
+    X, Y = _list_sequences(stored), _name_answers(rows, model.form, stored)
+    named = _name_answers(answers.rows, answers.form, given)
+    for i, (tokens, said) in enumerate(zip(_list_sequences(given), named, strict=True)):
         if place[i] < 0:
             X.append(tokens)
             Y.append(said)
@@ -259,15 +260,14 @@ def _build_anew(
         logits=model.has_logits,
         certify=True,
     )
-    line = Constant("built_anew", True, f"to change answers of another model: {why}")
-    made = replace(made, ledger=Ledger((*made.ledger.lines, line)))
+    made = made.with_notes(Constant("rebuilt", True, f"to change answers of another model: {why}"))
     after = _as_named_by(model, made)
     new = np.arange(len(rows), len(after["answers"]))
     changed = np.flatnonzero((after["answers"][: len(rows)] != rows).any(axis=1))
     return Edit(model, made, np.concatenate([changed, new]), in_place=False)
 
 
-def _listed(s: Sequences) -> list[Any]:
+def _list_sequences(s: Sequences) -> list[Any]:
     """Sequences as people give them: lists of names, or arrays of reals."""
     full = np.full(s.N, s.n) if s.lengths is None else s.lengths
     if s.vocabulary is None:
@@ -275,7 +275,7 @@ def _listed(s: Sequences) -> list[Any]:
     return [[s.vocabulary[j] for j in s.tokens[i, :k].tolist()] for i, k in enumerate(full.tolist())]
 
 
-def _named(rows: Array, form: AnswerForm, s: Sequences) -> list[Any]:
+def _name_answers(rows: Array, form: AnswerForm, s: Sequences) -> list[Any]:
     """Answers by name: a list for each sequence, or one each."""
     assert form.classes is not None
     said = [form.classes[int(c)] for c in rows[:, 0].tolist()]

@@ -36,7 +36,7 @@ def forward(
     h = embed(model, X)
     see("embedded", h)
     if first:
-        return _asked(model, h, visible_to(model.attention, h, lengths), first)
+        return _answer_queries(model, h, visible_to(model.attention, h, lengths), first)
     for place, layer in enumerate(model.layers):
         visible = visible_to(layer.attention, h, lengths)  # read once: no loop changes who may be seen
         here, quick = see, loops.moving(layer) if layer.repeat > 1 and see is see_nothing else None
@@ -55,7 +55,7 @@ def forward(
     return readout(model.last_readout, h) if model.last_readout else h
 
 
-def _asked(model: Transformer, h: Array, visible: Array | None, first: int) -> Array:
+def _answer_queries(model: Transformer, h: Array, visible: Array | None, first: int) -> Array:
     """One layer without loops whose queries all see the same keys, asked from a token on."""
     a, asking = model.attention, h[:, first:]
     if visible is not None and visible[..., :first].all() and not visible[..., first:].any():

@@ -91,14 +91,19 @@ def build_shards(X: Any, Y: Any, asked: Asked, sharding: Sharding, on_step: Step
         needs, found = "at least one answer to a shard", f"shard_answers={size!r}"
         raise OptionError("memorize", needs, found, "Give a whole number, such as 2000000.")
     building = building_of(target)
-    with _refused(building), files_in_words(building), _alone(building), workers_of(cluster) as workers:
+    with (
+        _clear_refused_build(building),
+        files_in_words(building),
+        _hold_alone(building),
+        workers_of(cluster) as workers,
+    ):
         source = read_source(X, Y, building / "given")
         _same_job(building, asked.digest(source, size))
         job = _job(building, source, asked, size, workers, say)
         blocks = source.blocks()
         for done, _ in enumerate(workers.run(partial(spill, job=job), blocks), 1):
             say(f"sending sequences to {job.router.count} shards: {done} of {len(blocks)} blocks")
-        made = _made(building, job, workers, say)
+        made = _make_shards(building, job, workers, say)
         _finish(building, target, job, made)
     return load_shards(target)
 
@@ -109,7 +114,7 @@ def building_of(target: Path) -> Path:
 
 
 @contextmanager
-def _refused(building: Path) -> Iterator[None]:
+def _clear_refused_build(building: Path) -> Iterator[None]:
     """A build that is refused would be refused again, so it leaves nothing; what an earlier one finished stays."""
     is_new = not building.exists()
     try:
@@ -136,7 +141,7 @@ def _target(sharding: Sharding) -> Path:
 
 
 @contextmanager
-def _alone(building: Path) -> Iterator[None]:
+def _hold_alone(building: Path) -> Iterator[None]:
     """One build at a time."""
     building.mkdir(parents=True, exist_ok=True)
     lock = building / "process"
@@ -208,11 +213,11 @@ def _names(found: Array | None, what: str) -> tuple[Any, ...] | None:
     return None if found is None else tuple(found.tolist())
 
 
-def _made(building: Path, job: Job, workers: Workers, say: Step) -> list[Made]:
+def _make_shards(building: Path, job: Job, workers: Workers, say: Step) -> list[Made]:
     """All shards; those that an interrupted build finished are compared with their digests and kept."""
     records = building / "records"
     records.mkdir(exist_ok=True)
-    kept = {k: made for k in range(job.router.count) if (made := _kept(building, records, k)) is not None}
+    kept = {k: made for k in range(job.router.count) if (made := _read_finished(building, records, k)) is not None}
     left = [k for k in range(job.router.count) if k not in kept]
     if kept:
         say(f"{len(kept)} of {job.router.count} shards are there already")
@@ -225,7 +230,7 @@ def _made(building: Path, job: Job, workers: Workers, say: Step) -> list[Made]:
     return [kept[k] for k in range(job.router.count)]
 
 
-def _kept(building: Path, records: Path, number: int) -> Made | None:
+def _read_finished(building: Path, records: Path, number: int) -> Made | None:
     try:
         said = json.loads((records / f"{number}.json").read_text())
         files = said.pop("files")

@@ -54,7 +54,7 @@ class Source:
                     tuple(np.load(path, mmap_mode="r", allow_pickle=False) for path in pair) for pair in self.files
                 ]
             except (EOFError, ValueError) as error:
-                raise _refused("whole .npy files without Python objects", str(error)) from None
+                raise _wrong_data("whole .npy files without Python objects", str(error)) from None
 
     @property
     def N(self) -> int:
@@ -83,19 +83,19 @@ class Source:
         """Refuse what cannot be read as sequences of one length, with an answer per token or per sequence."""
         (X, Y), *_ = self.mapped
         if X.ndim not in (2, 3) or X.dtype.kind not in TOKENS or 0 in X.shape:
-            raise _refused(
+            raise _wrong_data(
                 "X of shape (N, n, d) or (N, n), of numbers", f"X has shape {X.shape} and type {X.dtype}"
             )
         vectors = Y.ndim > 1 and are_vectors(X, Y)
         fits = Y.shape[: 1 if vectors and Y.ndim == 2 else 2] in ((len(X),), X.shape[:2])
         if not fits or Y.ndim > 3 or 0 in Y.shape or Y.dtype.kind not in (TOKENS if vectors else ANSWERS):
-            raise _refused(
+            raise _wrong_data(
                 "an answer per token or per sequence, in an array of numbers, words or vectors of numbers",
                 f"Y has shape {Y.shape} and type {Y.dtype}, X has shape {X.shape}",
             )
         for (a, b), names in zip(self.mapped, self.files, strict=True):
             if a.shape[1:] != X.shape[1:] or a.dtype != X.dtype or b.shape[1:] != Y.shape[1:] or len(a) != len(b):
-                raise _refused(
+                raise _wrong_data(
                     "files of the same shapes and types", f"{names[0]} has {a.shape}, {names[1]} {b.shape}"
                 )
 
@@ -146,35 +146,35 @@ def read_source(X: Any, Y: Any, spool: Path) -> Source:
     """Files as they are: names, patterns of names (``part-*X.npy``) or lists of them, and mapped arrays. Arrays in
     memory, and pairs of blocks that an iterator gives (Y is None then), are written to ``spool`` first."""
     if Y is None and not isinstance(X, str | os.PathLike):
-        made = Source(tuple(_spooled(block, spool, k) for k, block in enumerate(X)))
+        made = Source(tuple(_spool_block(block, spool, k) for k, block in enumerate(X)))
     else:
         xs, ys = _paths(X, spool, "X"), _paths(Y, spool, "Y")
         if len(xs) != len(ys) or not xs:
-            raise _refused("as many files of answers as of tokens", f"there are {len(xs)} and {len(ys)}")
+            raise _wrong_data("as many files of answers as of tokens", f"there are {len(xs)} and {len(ys)}")
         made = Source(tuple(zip(xs, ys, strict=True)))
     made.check()
     return made
 
 
-def _spooled(block: Any, spool: Path, number: int) -> tuple[str, str]:
+def _spool_block(block: Any, spool: Path, number: int) -> tuple[str, str]:
     try:
         X, Y = block
     except (TypeError, ValueError):
-        raise _refused("pairs (X, Y) of blocks", f"block {number} is {block!r:.40}") from None
-    return _written(X, spool, f"{number:06d}X"), _written(Y, spool, f"{number:06d}Y")
+        raise _wrong_data("pairs (X, Y) of blocks", f"block {number} is {block!r:.40}") from None
+    return _write_array(X, spool, f"{number:06d}X"), _write_array(Y, spool, f"{number:06d}Y")
 
 
 def _paths(given: Any, spool: Path, name: str) -> list[str]:
     if isinstance(given, str | os.PathLike):
         found = sorted(glob(os.fspath(given)))
         if not found:
-            raise _refused("files that exist", f"there is no {given}")
+            raise _wrong_data("files that exist", f"there is no {given}")
         return [os.path.abspath(path) for path in found]
     if isinstance(given, list | tuple) and given and all(isinstance(path, str | os.PathLike) for path in given):
         return [os.path.abspath(path) for path in given]
     if isinstance(given, np.memmap) and (whole := _is_whole(given)):
         return [whole]
-    return [_written(given, spool, name)]
+    return [_write_array(given, spool, name)]
 
 
 def _is_whole(mapped: Any) -> str:
@@ -188,10 +188,10 @@ def _is_whole(mapped: Any) -> str:
     return os.path.abspath(path) if same and other.strides == mapped.strides else ""
 
 
-def _written(array: Any, spool: Path, name: str) -> str:
+def _write_array(array: Any, spool: Path, name: str) -> str:
     array, path = np.asarray(array), spool / f"{name}.npy"
     if array.dtype == object:
-        raise _refused("arrays of numbers or words", "one holds Python objects")
+        raise _wrong_data("arrays of numbers or words", "one holds Python objects")
     if not _holds(path, array):
         spool.mkdir(parents=True, exist_ok=True)
         part = path.with_suffix(".part")
@@ -210,5 +210,5 @@ def _holds(path: Path, array: Array) -> bool:
     return before.shape == array.shape and before.dtype == array.dtype and bool(np.array_equal(before, array))
 
 
-def _refused(needs: str, found: str) -> DataError:
+def _wrong_data(needs: str, found: str) -> DataError:
     return DataError("data", needs, found, "Give X and Y as .npy files, arrays, or pairs of blocks.")

@@ -114,7 +114,7 @@ def spill(block: Block, job: Job) -> int:
     np.save(part / "Y.npy", Y[order])
     np.save(part / "row.npy", order + block.first)
     np.save(part / "ends.npy", ends)
-    _put(part, target)
+    _put_in_place(part, target)
     return block.number
 
 
@@ -137,18 +137,18 @@ class Made:
 def make(number: int, job: Job) -> Made:
     """Gather the sequences of a shard, compile them, claim that they come back, and write the folder."""
     start, target = time.process_time(), Path(job.folder) / folder_of(number)
-    given, row = _gathered(number, job)
+    given, row = _gather_shard(number, job)
     settled = settle(given.sequences, given.answers, job.on_conflict, bool(job.options.get("positions")))
     try:
         model = job.compile(settled, job.options)
     except HypothesisError:
         _refuse_conflicts(given, row, bool(job.options.get("positions")))
         raise
-    model = _claimed(model, settled, job.prove)
+    model = _claim_answers(model, settled, job.prove)
     part = _fresh(target)
     shutil.rmtree(part)
     model.save(part)
-    _put(part, target)
+    _put_in_place(part, target)
     content = (target / CERTIFICATE).read_bytes()
     names = hashlib.sha256((target / "names.json").read_bytes()).hexdigest()
     return Made(
@@ -165,7 +165,7 @@ def make(number: int, job: Job) -> Made:
     )
 
 
-def _gathered(number: int, job: Job) -> tuple[Settled, Array]:
+def _gather_shard(number: int, job: Job) -> tuple[Settled, Array]:
     """The data of a shard in its first order, and the numbers of its sequences among all."""
     parts: list[tuple[Array, ...]] = []
     for folder in sorted(job.spills.iterdir()):
@@ -202,7 +202,7 @@ def _refuse_conflicts(given: Settled, row: Array, positions: bool) -> None:
         )
 
 
-def _claimed(model: Model, given: Settled, prove: bool) -> Model:
+def _claim_answers(model: Model, given: Settled, prove: bool) -> Model:
     """With the claim that every answer comes back; proved here, or left to `verify`."""
     tensors = of_answers(model, given.sequences, given.answers)
     tensors = {name: a for name, a in tensors.items() if name not in ("strangers", "default")}
@@ -225,7 +225,7 @@ def _fresh(target: Path) -> Path:
     return part
 
 
-def _put(part: Path, target: Path) -> None:
+def _put_in_place(part: Path, target: Path) -> None:
     if target.exists():
         shutil.rmtree(target)
     part.rename(target)
