@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from onelayer_checker.core.balls import FLOAT32, FLOAT64, NORMAL, REAL, TINY, UP, U, gamma
-from onelayer_checker.functions import blocks
+from onelayer_checker.functions import blocks, differences, ramps
 from onelayer_checker.functions.blocks import (
     Group,
     Number,
@@ -372,11 +372,10 @@ def test_a_function_of_a_number_and_of_constants() -> None:
 
 def test_what_blocks_cost_is_said_before_it_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(blocks, "spend", lambda *given: said.append(given))
+    monkeypatch.setattr(ramps, "spend", lambda *given: said.append(given))
     group = units(Number(0, 0.0, 0.0), [1.0, 1.0, 1.0], [0.0, -1.0, -0.5])
     blocks._network_values(group, np.ones(3), np.zeros(5))
-    blocks._steepest(M, group, np.ones(3))  # two ends, and three corners between
-    assert said == [("corners of a block", 3000.0, 960.0), ("slopes of a block", 60.0, 240.0)]
+    assert said == [("corners of a block", 1600.0, 512.0)]
 
 
 def test_corners_beyond_the_range_are_no_ends_of_pieces() -> None:
@@ -426,7 +425,7 @@ def stub(
 
     monkeypatch.setattr(blocks, "_network_values", network)
     monkeypatch.setattr(blocks, "_target_jet", target)
-    monkeypatch.setattr(blocks, "ROUNDS", rounds)
+    monkeypatch.setattr(differences, "ROUNDS", rounds)
     return seen
 
 
@@ -458,7 +457,7 @@ def test_pieces_are_halved_so_often_and_no_more_than_so_many(monkeypatch: pytest
     """Nothing is known but the values: no piece is ever done."""
     with np.errstate(all="ignore"):
         for rounds, most, turns in ((1, 1 << 14, 1), (4, 1 << 14, 4), (60, 8, 4), (60, 1, 1)):
-            monkeypatch.setattr(blocks, "MOST_PIECES", most)
+            monkeypatch.setattr(differences, "MOST_PIECES", most)
             seen = stub(monkeypatch, 0.0, 0.0, (-np.inf, np.inf), (-9.0, 11.0), rounds)
             found = gap(M, TWO[0], np.ones(1), [])
             assert [len(s) for s in seen] == [2**k for k in range(turns) for _ in range(2)]

@@ -10,7 +10,8 @@ import pytest
 from onelayer.problems.targets.enclosure import as_checked
 from onelayer.problems.targets.expression import read_expression
 from onelayer.problems.targets.program import UNARY, Program
-from onelayer_checker.functions import simplices
+from onelayer_checker.functions import simplices, symmetry
+from onelayer_checker.functions.ordering import simplify_ordered
 from onelayer_checker.functions.targets import bounds
 
 KINKS = [
@@ -109,3 +110,62 @@ def test_random_programs_that_are_called_symmetric_are() -> None:
             moved, own = program.evaluate(X[:, order]), program.evaluate(X)
             assert np.allclose(moved, own[:, order] if per == "token" else own)
     assert seen > 20
+
+
+def test_variables_of_several_components_have_places_of_their_own() -> None:
+    """Four variables of two tokens, and of each two of them the larger and the smaller."""
+    variables = tuple(("x", j, c) for j in (0, 1) for c in (0, 1))
+    asked = [(a, b) for a in range(4) for b in range(4) if a != b]
+    given = variables + tuple((op, a, b) for a, b in asked for op in ("max", "min"))
+    for falling in permutations(range(4)):
+        lines = simplify_ordered(given, 2, falling)
+        for k, (a, b) in enumerate(asked):
+            more, less = sorted((a, b), key=falling.index)
+            assert lines[4 + 2 * k : 6 + 2 * k] == (variables[more], variables[less])
+
+
+def test_differences_and_zero_are_decided_on_either_side() -> None:
+    zero, first, second = ("const", 0.0), ("x", 0, 0), ("x", 1, 0)
+    given = (first, second, ("sub", 0, 1), zero, ("max", 3, 2), ("max", 2, 3), ("min", 3, 2), ("min", 2, 3))
+    rising, falling = (simplify_ordered(given, 1, order) for order in ((1, 0), (0, 1)))
+    assert falling[4:] == (given[2], given[2], zero, zero)
+    assert rising[4:] == (zero, zero, given[2], given[2])
+
+
+def test_what_is_no_difference_of_variables_is_left() -> None:
+    zero = ("const", 0.0)
+    more = (("max", 0, 2), ("max", 2, 0), ("add", 0, 1), ("max", 5, 0), ("max", 0, 5), ("abs", 0), ("abs", 5))
+    given = (("x", 0, 0), ("x", 1, 0), zero, *more)
+    assert simplify_ordered(given, 1, (0, 1)) == simplify_ordered(given, 1, (1, 0)) == given
+
+
+def asked_of(n: int, d: int, more: tuple, outputs: tuple[int, ...], per_token: bool) -> bool:
+    variables = tuple(("x", j, c) for j in range(n) for c in range(d))
+    return symmetry.is_symmetric(n, variables + more, outputs, per_token)
+
+
+def test_a_difference_of_two_tokens_is_not_symmetric() -> None:
+    assert not asked_of(2, 1, (("sub", 0, 1),), (2,), False)
+    assert asked_of(2, 1, (("add", 0, 1),), (2,), False)
+
+
+def test_several_outputs_of_each_token_move_together() -> None:
+    squares = tuple(("mul", k, k) for k in range(3))
+    assert asked_of(3, 1, squares, (0, 3, 1, 4, 2, 5), True)
+    assert not asked_of(3, 1, squares, (0, 3, 1, 4, 5, 2), True)
+
+
+def test_differences_are_not_grouped() -> None:
+    """(a - b) - c of one token, and c - (d - a) of the other: with them exchanged they look alike if flattened."""
+    more = (("sub", 0, 1), ("sub", 4, 2), ("sub", 3, 0), ("sub", 2, 6))
+    assert not asked_of(2, 2, more, (5, 7), True)
+
+
+def test_beyond_so_many_parts_nothing_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """x1 + x2 + x3 has two parts, then three."""
+    said: list[tuple] = []
+    monkeypatch.setattr(symmetry, "spend", lambda *given: said.append(given))
+    for most in (5, 4):
+        monkeypatch.setattr(symmetry, "MOST_PARTS", most)
+        assert asked_of(3, 1, (("add", 0, 1), ("add", 3, 2)), (4,), False) == (most == 5)
+    assert said == [("symmetry of a program", 15_000.0)] * 2

@@ -150,7 +150,7 @@ def test_a_relative_tolerance_is_a_share_of_the_range_of_every_output() -> None:
 
 @pytest.mark.parametrize(
     ("text", "most"),
-    [("mean((x - y)**4)/(0.5 + mean((x - y)**2))", 3_600), ("hypot(mean(cos(3*y)), mean(sin(3*y)))", 3_000)],
+    [("mean((x - y)**4)/(0.5 + mean((x - y)**2))", 3_600), ("sqrt(0.0001 + mean(y)**2 + mean(y*y))", 3_000)],
 )
 def test_costly_formulas_share_units_and_pass_sums_on(text: str, most: int) -> None:
     model = compiled(text, n=8, tolerance=0.01, dtype="float64")
@@ -159,14 +159,51 @@ def test_costly_formulas_share_units_and_pass_sums_on(text: str, most: int) -> N
 
 
 def test_looser_shares_are_tried_before_a_tolerance_is_refused() -> None:
-    """With even shares one line would take 7,578 units, more than a block may have."""
-    target = resolve("hypot(mean(cos(3*y)), mean(sin(3*y)))", n=8, d=1)
+    """With even shares one line would take more units than a block may have: the root is vertical at 0."""
+    target = resolve("sqrt(mean(cos(3*y))**2 + mean(sin(3*y))**2)", n=8, d=1)
     assert target.pooled is not None
     _, made = smallest(target.pooled, [(0.0, 1.0)], 8, 0.001, np.dtype("float64"))
     X = np.random.default_rng(6).uniform(0, 1, (500, 8, 1))
     assert np.abs(forward(made.transformer, X) - target.evaluate(X)[:, None]).max() <= 0.001
     with pytest.raises(HypothesisError, match=r"at most 4,000 units; one line would take"):
         smallest(target.pooled, [(0.0, 1.0)], 8, 0.0001, np.dtype("float64"))
+
+
+def test_a_hypot_is_a_sum_of_absolute_values() -> None:
+    """Its units grow as those of other functions do: squares and a root would take 2,000 numbers, and 27,000."""
+    sizes = []
+    for tolerance in (0.01, 0.001):
+        target = resolve("hypot(mean(cos(3*y)), mean(sin(3*y)))", n=8, d=1)
+        assert target.pooled is not None
+        sizes.append(smallest(target.pooled, [(0.0, 1.0)], 8, tolerance, np.dtype("float64"))[1])
+    few, many = (made.transformer.n_parameters for made in sizes)
+    assert few < 340
+    assert many < np.sqrt(10) * few
+    model = compiled("hypot(mean(cos(3*y)), mean(sin(3*y)))", n=8, tolerance=0.01, dtype="float64")
+    assert model.n_parameters == few
+    assert model.error_bound <= 0.01
+
+
+@pytest.mark.parametrize(
+    ("text", "d", "sums"),
+    [
+        ("mean(hypot(y[0], y[1]))", 2, True),  # of a token
+        ("hypot(x, mean(y))*2 - 1", 1, True),
+        ("hypot(x, x*x)", 1, False),  # of one number
+        ("hypot(hypot(x[0], x[1]), mean(y[0]))", 2, True),  # the inner one
+        ("mean(x*y)", 1, False),
+    ],
+)
+def test_where_a_hypot_is_replaced(text: str, d: int, sums: bool) -> None:
+    target = resolve(text, n=3, d=d)
+    assert target.pooled is not None
+    compiler, made = smallest(target.pooled, [(-1.0, 1.0)] * d, 3, 0.05, np.dtype("float64"))
+    plan = compiler.plan
+    assert (plan.meant != plan.outputs) == sums
+    X = np.random.default_rng(7).uniform(-1, 1, (500, 3, d))
+    wanted = target.evaluate(X)
+    wanted = wanted if target.per == "token" else wanted[:, None]
+    assert np.abs(forward(made.transformer, X) - wanted).max() <= 0.05
 
 
 def test_powers_count_from_the_middle_of_the_box_where_that_is_smaller() -> None:

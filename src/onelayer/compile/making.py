@@ -90,9 +90,9 @@ class Made:
     kept: bool  # the tolerance: proved, or measured where there was nothing to prove
 
 
-def build_and_refine(request: Request, plan: Plan) -> Made:
+def build_and_refine(request: Request, plan: Plan, tries: int | None = None) -> Made:
     """Build, prove, and refine where the plan was too hopeful."""
-    for _ in range(REPAIRS):
+    for _ in range(tries or REPAIRS):
         request.say(f"building {plan}")
         built = CONSTRUCTIONS[plan.construction].build(request, plan.levels)
         request.say("asking the checker")

@@ -32,8 +32,9 @@ STATEMENT = CATALOGUE["formula"]
 Array = NDArray[Any]
 #: Of the tolerance: what a maximum over tokens may cost, if there are blocks too; and if there are none.
 SHARP, ALONE = 0.4, 0.9
-#: Of the tolerance: what functions of pairs of tokens may cost as sums of products.
-PAIRS = 0.2
+#: Of the tolerance: what hypot may cost as a sum of absolute values, and functions of pairs of tokens as sums of
+#: products, of which a few more make much less of it.
+NORMS, PAIRS = 0.5, 0.2
 #: Relative to its share of the tolerance: how exact a block is made that has no curvature.
 STRAIGHT = 1e-3
 #: How often slopes and tolerances of blocks are made to agree.
@@ -65,11 +66,14 @@ class Compiler:
         centred: bool = False,
     ) -> None:
         self.target, self.tokens, self.tolerance = target, tokens, tolerance
+        share = NORMS
         try:
-            self.plan = Rewriter(target, box, centred=centred)
+            self.plan = Rewriter(target, box, share * tolerance, centred=centred)
         except PairsError:
-            self.plan = Rewriter(target, box, PAIRS * tolerance, centred)
-            self.tolerance = (1 - PAIRS) * tolerance
+            share = PAIRS
+            self.plan = Rewriter(target, box, share * tolerance, pairs=True, centred=centred)
+        if self.plan.meant != self.plan.outputs:
+            self.tolerance = (1 - share) * tolerance
         self.lines: Lines = self.plan.lines
         self.looser: dict[int, float] = {}  # by function: more than its share of the tolerance
         self.pools = self._reachable()

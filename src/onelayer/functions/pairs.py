@@ -1,8 +1,13 @@
-"""Functions of pairs of tokens as sums of products of a function of x and a function of y, to a tolerance.
+"""Lines near those of a target, to a tolerance: functions of pairs of tokens as sums of products of a function of x
+and a function of y, and hypot as a sum of absolute values.
 
 A mean over y of g(u), where u is a sum of a part with x and a part with y, is taken of a sum of waves (waves.py):
 sin and cos of w u are sums of two products. Where u has products of x and y, it is taken of a polynomial of u. Both
 are fitted on the range of u, with as few terms as will do; how far they are off is the checker's to prove.
+
+|a cos t + b sin t| has the average 2/pi hypot(a, b) over all angles t. Over m of them, evenly, it is a cosine of an
+angle up to pi/(2 m) between any two of its corners: times the right factor it is off by tan(pi/(4 m))^2 of hypot.
+The square root that it stands for is vertical at 0, where squares would have to be exact to the tolerance squared.
 """
 
 from __future__ import annotations
@@ -25,18 +30,20 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 #: Points of a fit, and powers up to which one is tried.
 POINTS, MOST_POWER = 401, 12
+#: Angles up to which hypot is a sum of absolute values.
+MOST_ANGLES = 300
 
 
-class Pairs:
-    """Rewrites lines of a target, so that what is inside a mean can be expanded."""
+class Nearby:
+    """Rewrites lines of a target; with ``pairs``, so that what is inside a mean can be expanded."""
 
-    def __init__(self, rewriter: Rewriter, tolerance: float) -> None:
-        self.rewriter, self.lines, self.tolerance = rewriter, rewriter.lines, tolerance
+    def __init__(self, rewriter: Rewriter, tolerance: float, pairs: bool) -> None:
+        self.rewriter, self.lines, self.tolerance, self.pairs = rewriter, rewriter.lines, tolerance, pairs
         self.gains: dict[int, float] = {}
         self.done: dict[tuple[int, bool], int] = {}
 
     def near(self, outputs: list[int]) -> list[int]:
-        """Lines that are near the outputs: the tolerance is shared out over all functions of pairs."""
+        """Lines that are near the outputs: the tolerance is shared out over all that is replaced."""
         for k in outputs:
             self._look(k, 1.0, False)
         return [self._rebuild(k, False) for k in outputs]
@@ -46,11 +53,16 @@ class Pairs:
     def _is_pair(self, k: int, inside: bool) -> bool:
         """Whether a line inside a mean is to be replaced as a whole."""
         L, (op, *of) = self.lines, self.lines.lines[k]
-        if not inside or not {"x", "y"} <= L.free[k] or "pool" in L.free[k]:
+        if not self.pairs or not inside or not {"x", "y"} <= L.free[k] or "pool" in L.free[k]:
             return False
         if op in ("add", "sub", "neg", "mul") and (self.rewriter.base(k) == k or self._is_polynomial(k)):
             return False
         return not (op == "div" and not {"x", "y"} <= L.free[of[1]])
+
+    def _is_norm(self, k: int) -> bool:
+        """Whether a line is the hypot of two numbers, and no function of one, or of a pair of tokens."""
+        alone = not {"x", "y"} <= self.lines.free[k]
+        return self.lines.lines[k][0] == "hypot" and self.rewriter.base(k) == k and alone
 
     def _is_polynomial(self, k: int) -> bool:
         op, *of = self.lines.lines[k]
@@ -59,9 +71,10 @@ class Pairs:
         )
 
     def _look(self, k: int, gain: float, inside: bool) -> None:
-        """How much an error of each pair may move an output, at most, along every way to it."""
-        if self._is_pair(k, inside):
+        """How much an error of what is replaced may move an output, at most, along every way to it."""
+        if self._is_pair(k, inside) or self._is_norm(k):
             self.gains[k] = self.gains.get(k, 0.0) + gain
+        if self._is_pair(k, inside):
             return
         op, *of = self.lines.lines[k]
         if op in ("x", "y", "const"):
@@ -72,14 +85,33 @@ class Pairs:
     def _rebuild(self, k: int, inside: bool) -> int:
         if (k, inside) not in self.done:
             op, *of = self.lines.lines[k]
+            share = self.tolerance / (max(len(self.gains), 1) * max(self.gains.get(k, 0.0), 1e-12))
             if op in ("x", "y", "const"):
                 made = k
             elif self._is_pair(k, inside):
-                made = self._series(k, self.tolerance / (len(self.gains) * max(self.gains[k], 1e-12)))
+                made = self._series(k, share)
             else:
-                made = self.lines.add(op, *(self._rebuild(i, inside or op == "mean") for i in of))
+                near = [self._rebuild(i, inside or op == "mean") for i in of]
+                made = self.lines.add(op, *near) if near != of else k
+                if made == k and self._is_norm(k):
+                    made = self._angles(k, share)
             self.done[k, inside] = made
         return self.done[k, inside]
+
+    def _angles(self, k: int, eps: float) -> int:
+        """hypot(a, b) as a sum of |c_i a + s_i b|; as it is, if that would take too many."""
+        L, (_, a, b) = self.lines, self.lines.lines[k]
+        count = math.ceil(math.pi / 4 / math.atan(math.sqrt(eps / max(L.ranges[k][1], 1e-300))))
+        if count > MOST_ANGLES:
+            return k
+        half = math.pi / (2 * count)
+        scale, terms = 2 * math.sin(half) / (1 + math.cos(half)), []
+        for i in range(count):
+            c, s = (Fraction(scale * f(2 * half * i)) for f in (math.cos, math.sin))
+            terms.append(L.add("abs", L.add("add", L.scale(c, a), L.scale(s, b))))
+        made = L.sum(terms)
+        L.narrow(made, k)
+        return made
 
     # Series -----------------------------------------------------------------------------------------------------
 

@@ -1,10 +1,10 @@
 """Formulas rewritten so that one layer computes them: functions of single numbers, and one aggregation.
 
 A mean over y of a sum of products is a sum of products of what does not depend on y with means of what depends on y
-alone; functions of x and y together are replaced by such sums (pairs.py). e^(a + b) is e^a e^b; a quotient of two
-means with a common e^g is an average with weights e^g. A product of two numbers is a difference of squares: u v =
-((c u + v/c)^2 - (c u - v/c)^2) / 4. What is left are functions of one number, which ReLU units interpolate. What
-would need an average inside an average is refused.
+alone; functions of x and y together are replaced by such sums, and hypot by a sum of absolute values (pairs.py).
+e^(a + b) is e^a e^b; a quotient of two means with a common e^g is an average with weights e^g. A product of two
+numbers is a difference of squares: u v = ((c u + v/c)^2 - (c u - v/c)^2) / 4. What is left are functions of one
+number, which ReLU units interpolate. What would need an average inside an average is refused.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fractions import Fraction
 from onelayer.errors import HypothesisError
 from onelayer.functions.expansion import Expansion, Terms, add_terms, without
 from onelayer.functions.lines import AFFINE, POOLED, Lines
-from onelayer.functions.pairs import Pairs
+from onelayer.functions.pairs import Nearby
 from onelayer.problems.targets.pooled import Pooled
 
 
@@ -41,10 +41,12 @@ class Rewriter(Expansion):
         self,
         target: Pooled,
         box: list[tuple[float, float]],
-        pairs: float | None = None,
+        tolerance: float,
+        pairs: bool = False,
         centred: bool = False,
     ) -> None:
-        """With ``pairs``, functions of pairs of tokens may be replaced by sums of products, at that cost."""
+        """What is replaced by lines near it costs at most a tolerance: distances from 0 and, with ``pairs``,
+        functions of pairs of tokens."""
         super().__init__(Lines(box), centred)
         self.pools: dict[int, Pool] = {}
         self.bases: dict[int, int | None] = {}
@@ -57,7 +59,7 @@ class Rewriter(Expansion):
                 place.append(self.lines.add(op, *(of if op in ("x", "y") else [place[i] for i in of])))
         self.components = [self.lines.add("x", c) for c in range(len(box))]
         self.outputs = [place[k] for k in target.outputs]
-        self.meant = self.outputs if pairs is None else Pairs(self, pairs).near(self.outputs)
+        self.meant = Nearby(self, tolerance, pairs).near(self.outputs)
         self.planned = [self.build(k) for k in self.meant]
 
     # What a line is a function of -------------------------------------------------------------------------------

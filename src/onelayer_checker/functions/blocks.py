@@ -5,8 +5,7 @@ whose columns of weights are equal, up to the sign, read the same number s; what
 layer is G(s), piecewise linear with corners at -b or b. The next number is the sum of such functions, one for each
 number that is read. Its line must be a sum of functions H of the same lines: its parts that are computed from one
 of them alone. Then |G(s') - H(s)| <= |G - H|(s) + (steepest slope of G) |s' - s| for s in the range of the line and
-s' near it. Between two corners G is linear, so that G - H leaves the chord between its ends by at most w^2/8 times
-the second derivative of H, upwards if that is positive and downwards if it is negative.
+s' near it.
 
 In an arithmetic, what units of a group have read is off by what the layer before made of its numbers, the same for
 all of them, which moves G by at most its steepest slope; and each by the rounding of a sum of its own.
@@ -16,20 +15,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
-from onelayer_checker.core.balls import REAL, TINY, UP, Arithmetic, Array, U, exact, gamma, guarded, linear, relu
-from onelayer_checker.core.budget import spend
+from onelayer_checker.core.balls import REAL, TINY, UP, Arithmetic, Array, U, exact, gamma, guarded, linear
+from onelayer_checker.functions import ramps
+from onelayer_checker.functions.differences import difference
 from onelayer_checker.functions.formulas import BINARY, UNARY, Meaning, Undefined, number
 from onelayer_checker.functions.intervals import Interval, minus, out, plus, times
 from onelayer_checker.functions.jets import ONE, ZERO, Jet, of_one, of_two
 from onelayer_checker.functions.rounding import flushing_cost
-
-#: How often intervals are halved, how many there may be, and how close to what is reached is close enough.
-ROUNDS, MOST_PIECES, CLOSE = 60, 1 << 14, 0.01
-#: Relative to the size of G: where it ends to matter.
-FAINT = 2.0**-44
 
 
 @dataclass(frozen=True)
@@ -228,12 +224,10 @@ def _target_jet(meaning: Meaning, group: Group, parts: Parts, low: Array, high: 
 
 
 def _network_values(group: Group, w: Array, s: Array) -> Interval:
-    """G at numbers s, by the kernel."""
-    x = exact(s[:, None])
+    """G at numbers s."""
     if group.bias is not None:
-        spend("corners of a block", 200.0 * s.size * w.size, 64.0 * s.size * w.size)
-        x = relu(linear(x, group.signs[None], group.bias, REAL))
-    y = linear(x, w[:, None], 0.0, REAL)
+        return ramps.values(group.corners, group.signs, w, s)
+    y = linear(exact(s[:, None]), w[:, None], 0.0, REAL)
     return y.low[:, 0], y.high[:, 0]
 
 
@@ -248,37 +242,7 @@ def gap(meaning: Meaning, group: Group, w: Array, parts: Parts) -> Interval:
     """Encloses G - H on the range of the line."""
     a, b = domain(meaning, group.read)
     ends = np.unique(np.concatenate([[a, b], group.corners[(group.corners > a) & (group.corners < b)]]))
-    low, high = ends[:-1], ends[1:]
-    least, most = np.inf, -np.inf  # of pieces that are done
-    bottom, top = np.inf, -np.inf  # reached by G - H somewhere
-    for turn in range(ROUNDS):
-        G = [_network_values(group, w, s) for s in (low, high)]
-        ends_of_H = [_target_jet(meaning, group, parts, s, s, False).value for s in (low, high)]
-        first, second = (out(g[0] - h[1], g[1] - h[0]) for g, h in zip(G, ends_of_H, strict=True))
-        H, cut = (_target_jet(meaning, group, parts, low, high, cut) for cut in (False, True))
-        width = (high - low) * UP
-        rise, fall = (np.maximum(x, 0.0) * (width * width * (UP / 8)) for x in (H.bend[1], -H.bend[0]))
-        below, above = out(np.minimum(first[0], second[0]) - fall, np.maximum(first[1], second[1]) + rise, TINY)
-        flat = np.minimum(G[0][0], G[1][0]) - cut.value[1], np.maximum(G[0][1], G[1][1]) - cut.value[0]
-        flat = out(*flat, TINY)  # values alone: where nothing is known of the second derivative
-        below, above = np.fmax(below, flat[0]), np.fmin(above, flat[1])
-        size = float(max(np.abs(G[0][0]).max(), np.abs(G[1][1]).max(), 2.0**-900))
-        bottom = min(bottom, float(np.min(first[1])), float(np.min(second[1])))
-        top = max(top, float(np.max(first[0])), float(np.max(second[0])))
-        slack = CLOSE * max(top - bottom, 0.0) + FAINT * size
-        done = (below >= bottom - slack) & (above <= top + slack)
-        if turn + 1 == ROUNDS or 2 * int((~done).sum()) > MOST_PIECES:
-            done[:] = True
-        least = min(least, float(np.min(below[done], initial=np.inf)))
-        most = max(most, float(np.max(above[done], initial=-np.inf)))
-        if done.all():
-            break
-        low, high = low[~done], high[~done]
-        middle = np.clip(low / 2 + high / 2, low, high)
-        low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
-    if not np.isfinite([least, most]).all():
-        raise Undefined("a block is not seen to be near its operation")
-    return np.full(1, least), np.full(1, most)
+    return difference(ends, partial(_network_values, group, w), partial(_target_jet, meaning, group, parts))
 
 
 def _steepest(meaning: Meaning, group: Group, w: Array) -> float:
@@ -289,9 +253,5 @@ def _steepest(meaning: Meaning, group: Group, w: Array) -> float:
     reach = (group.read.error + group.read.moved) * UP + TINY
     a, b = np.nextafter(a - reach, -np.inf), np.nextafter(b + reach, np.inf)
     corners = np.unique(np.concatenate([[a, b], group.corners[(group.corners > a) & (group.corners < b)]]))
-    spend("slopes of a block", 4.0 * corners.size * w.size, 16.0 * corners.size * w.size)
-    # On a piece every unit is on or off; both ends of it say so, as far as they are not its own corner.
-    on = group.signs * corners[:-1, None] > -group.bias
-    on |= group.signs * corners[1:, None] > -group.bias
     slack = float(np.abs(w).sum()) * (w.size + 2) * 4 * U
-    return float(np.abs(on @ (w * group.signs)).max() + slack) * UP
+    return float(np.abs(ramps.slopes(group.corners, group.signs, w, corners)).max() + slack) * UP

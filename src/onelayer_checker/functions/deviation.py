@@ -3,7 +3,8 @@
 Lines with the same polynomial are the same function. Two functions of one common line are compared on its range, as
 a block is with its operation. The same operation of lines that are apart is apart by at most the largest slope, on
 the hull of their ranges, times that: a segment between two arguments stays in the hull. An average, or a maximum,
-over all tokens moves no further than what it is taken of.
+over all tokens moves no further than what it is taken of. A hypot and a sum that grows as it does are compared by
+norms.py.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from onelayer_checker.functions.blocks import Number, gap, plain
 from onelayer_checker.functions.formulas import BINARY, UNARY, Meaning, Undefined
 from onelayer_checker.functions.intervals import Interval
 from onelayer_checker.functions.jets import ONE, Jet, of_one, of_two
+from onelayer_checker.functions.norms import apart
 
 Known = dict[tuple[int, int], float]
 
@@ -38,6 +40,8 @@ def _deviation(meaning: Meaning, k: int, j: int, known: Known) -> float:
         moved = [deviation(meaning, a, b, known) for a, b in zip(of, args, strict=True)]
         if all(part < np.inf for part in moved):
             return _propagate(meaning, op, of, args, moved)
+    if op == "hypot" and (found := apart(meaning, k, j)) < np.inf:
+        return found
     return _of_one_line(meaning, k, j)
 
 
