@@ -402,6 +402,31 @@ def test_slopes_have_a_slack_of_their_own_and_errors_count() -> None:
     assert blocks._steepest(M, far, np.array([1.0, 4.0])) == pytest.approx(5)
 
 
+def test_a_corner_counts_up_to_the_last_float_that_a_number_may_reach() -> None:
+    """One unit of slope 1 that is always on, and one of slope 4 with its corner at the very end, or beyond it."""
+    for error in (0.0, 0.5):
+        read = Number(0, 0.0, error)
+        low, high = blocks.domain(M, read)
+        reach = error * UP + TINY
+        ends = np.nextafter(low - reach, -np.inf), np.nextafter(high + reach, np.inf)
+        for sign, end in zip((-1.0, 1.0), ends, strict=True):
+            for corner, steep in ((np.nextafter(end, 0.0), 5.0), (end, 1.0)):
+                group = units(read, [sign, sign], [9.0, -sign * corner])
+                assert blocks._steepest(M, group, np.array([1.0, 4.0])) == pytest.approx(steep), (error, corner)
+
+
+def test_the_offset_is_a_rounded_middle_and_the_error_covers_the_farther_end() -> None:
+    """Just below 2 the upper end is rounded to twice as coarse a number."""
+    uneven = 0
+    for b in 2.0 - np.arange(1, 9) * 2 * U:
+        low, high = (float(end[0]) for end in out(np.full(1, b), np.full(1, b)))
+        offset = low / 2 + high / 2
+        near, far = sorted((high - offset, offset - low))
+        uneven += near < far
+        assert follow_line(M, TWO, np.zeros(2), float(b), 19).error == far * UP + TINY
+    assert uneven > 1
+
+
 Pair = tuple[float, float]
 
 
