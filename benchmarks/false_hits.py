@@ -1,4 +1,4 @@
-"""With a default: the bound in the ledger, what the library measured while it built, and a million strangers."""
+"""With a default: the bound in the ledger, what was measured while it was built, and a million unknown inputs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from onelayer.readouts.false_hits import upper_limit
 from onelayer.search.problem import read_problem
 from onelayer.search.routes import search
 
-STRANGERS, BATCH = 1_000_000, 50_000
+ASKED, BATCH = 1_000_000, 50_000
 SIZES = (10, 50, 2_000)
 n, d, CLASSES = 3, 4, 50
 NOBODY = "nobody"
@@ -38,10 +38,10 @@ def new(X: Any, rng: np.random.Generator) -> Any:
 
 
 def hits(model: Any, X: Any, draw: Callable[..., Any], rng: np.random.Generator) -> tuple[int, int]:
-    """Of strangers, one token of each: how many did not get the default, and how many there were."""
+    """Of unknown inputs, one token of each: how many did not get the default, and how many there were."""
     found = asked = 0
-    while asked < STRANGERS:
-        answers = model.predict(draw(X, rng)[: STRANGERS - asked])[:, 0]
+    while asked < ASKED:
+        answers = model.predict(draw(X, rng)[: ASKED - asked])[:, 0]
         found, asked = found + int((answers != NOBODY).sum()), asked + len(answers)
     return found, asked
 
@@ -64,7 +64,7 @@ def measure(route: str, N: int, rng: np.random.Generator) -> dict[str, Any]:
         "upper limit at build": model.ledger["false_hits_measured"],
         "stored tokens in new company: share": counts[together][0] / counts[together][1],
         "new tokens: share": counts[new][0] / counts[new][1],
-        "strangers of each": STRANGERS,
+        "unknown inputs of each": ASKED,
         "largest share, at 95%": max(upper_limit(k, m) for k, m in counts.values()),
         "holds": "yes" if all(k / m <= bound for k, m in counts.values()) else "NO",
         "margin": model.ledger["margin"],

@@ -160,17 +160,17 @@ class OneLayerPreTrained(transformers.PreTrainedModel):  # type: ignore[misc]
     def outputs(self, ids: Tensor, mask: Tensor | None) -> Tensor:
         """Logits [N, n, C] as the network gives them; those of the default where a sequence has unknown words."""
         known = self.config.known_tokens
-        strange = ids >= known if mask is None else (ids >= known) & (mask != 0)
+        unknown = ids >= known if mask is None else (ids >= known) & (mask != 0)
         out: Tensor = self.net(ids.masked_fill(ids >= known, 0), attention_mask=mask)
-        if not bool(strange.any()):
+        if not bool(unknown.any()):
             return out
         if self.config.default_class is None:
-            row, place = (int(x) for x in strange.nonzero()[0])
+            row, place = (int(x) for x in unknown.nonzero()[0])
             found = f"token {place} of sequence {row} is not among them"
             raise DataError("data", "words that the model knows", found, "Give stored words, or build a default.")
         default = torch.zeros_like(out[0, 0])
         default[self.config.default_class] = MARGIN
-        return torch.where(strange.any(1)[:, None, None], default, out)
+        return torch.where(unknown.any(1)[:, None, None], default, out)
 
 
 #: Windows of a text that are asked at a time.

@@ -72,8 +72,8 @@ def test_probabilities_are_the_softmax_and_log_prob_is_of_the_answers_given(mode
     wrong = model.log_prob(X, (Y + 1) % 9)
     assert wrong.shape == Y.shape
     assert (wrong <= -MARGIN).all()
-    strange = model.log_prob(X, np.where(np.arange(5) == 2, 99, Y))
-    assert (np.isinf(strange) == (np.arange(5) == 2)).all()
+    unknown = model.log_prob(X, np.where(np.arange(5) == 2, 99, Y))
+    assert (np.isinf(unknown) == (np.arange(5) == 2)).all()
 
 
 def test_one_answer_per_sequence_and_lengths() -> None:

@@ -258,9 +258,9 @@ def test_sequences_with_unseen_ids_get_the_default_and_others_do_not_notice(aske
     ids = np.random.default_rng(2).integers(0, 10, (30, 3))
     model = memorize(ids, np.ones((30, 3), int), default=0)
     known = set(np.unique(ids).tolist())
-    strange = [not set(row) <= known for row in asked]
+    unknown = [not set(row) <= known for row in asked]
     answers = model.predict(np.array(asked))
-    assert (answers[strange] == 0).all()
-    if not all(strange):
-        rest = np.array(asked)[~np.array(strange)]
-        np.testing.assert_array_equal(answers[~np.array(strange)], model.predict(rest))
+    assert (answers[unknown] == 0).all()
+    if not all(unknown):
+        rest = np.array(asked)[~np.array(unknown)]
+        np.testing.assert_array_equal(answers[~np.array(unknown)], model.predict(rest))

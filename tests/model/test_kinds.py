@@ -163,8 +163,8 @@ def test_proofs_are_made_where_models_are_made() -> None:
     assert (plain.ledger["certified"], quick.ledger["certified"]) == (False, True)
     assert plain.certify(X, Y).certificate == thorough.certificate
     assert onelayer.certify(plain, X, Y) == thorough.certificate
-    strangers = made("a default class of its own, proved at length").model.certificate
-    assert "rejects" in {claim["type"] for claim in strangers.claims}
+    certificate = made("a default class of its own, proved at length").model.certificate
+    assert "rejects" in {claim["type"] for claim in certificate.claims}
     assert made("text, not proved").model.certify(TEXT).certificate == onelayer.certify(made("text").model, TEXT)
 
 

@@ -1,4 +1,4 @@
-"""Strangers: how they are drawn, how far they are from what is stored, and the bound that follows from it."""
+"""Unknown inputs: how they are drawn, how far they are from what is stored, and the bound that follows from it."""
 
 from __future__ import annotations
 

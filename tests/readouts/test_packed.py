@@ -133,13 +133,13 @@ def test_other_vectors_are_kept_as_numbers(rng, change) -> None:
 def test_strangers_are_answered_as_by_the_layers(rng) -> None:
     X, Y = rng.standard_normal((400, 8, 6)).astype(np.float32), rng.integers(0, 10, (400, 8))
     model = memorize(X, Y, readout="packed")
-    strange = rng.standard_normal((300, 8, 6)).astype(np.float32) * 3
+    unknown = rng.standard_normal((300, 8, 6)).astype(np.float32) * 3
     for half in (0.0, 0.5):  # on whole numbers, and on the ramps between them
         t = model.transformer.readout[0].bias.copy()
         t = np.abs(np.rint(rng.uniform(0, 2 * t.max(), (500, len(t)))) + half).astype(np.float32)
         (gadget,) = packed_in(model.transformer.readout)
         np.testing.assert_array_equal(gadget.search(t), apply_stack(gadget.dense, t))
-    np.testing.assert_array_equal(model.predict(strange, path="fast"), model.predict(strange, path="dense"))
+    np.testing.assert_array_equal(model.predict(unknown, path="fast"), model.predict(unknown, path="dense"))
 
 
 def test_two_classes_are_packed_by_themselves(rng) -> None:

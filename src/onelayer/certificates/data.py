@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 #: Unknown sequences that a model with a default is tried on.
-STRANGERS = 256
+UNKNOWN_INPUTS = 256
 
 
 def of_answers(model: Model, sequences: Sequences, answers: Answers) -> dict[str, Array]:
@@ -34,7 +34,7 @@ def of_answers(model: Model, sequences: Sequences, answers: Answers) -> dict[str
     data = {"tokens": np.ascontiguousarray(tokens), "answers": np.ascontiguousarray(rows)}
     if sequences.lengths is not None:
         data["lengths"] = sequences.lengths
-    return data | _strangers(model, sequences)
+    return data | _draw_unknown(model, sequences)
 
 
 def of_text(model: Model, text: Text) -> dict[str, Array]:
@@ -58,7 +58,7 @@ def _not_continued(model: Model, text: TextWindows) -> Array:
     them that it takes to be followed by nothing."""
     drawn = [text.last[None]] if text.ends else []
     if model.interface.default is not None:
-        drawn += unknown_windows.draw(text, STRANGERS // 2, 0).values()
+        drawn += unknown_windows.draw(text, UNKNOWN_INPUTS // 2, 0).values()
     if not drawn or model.windows.nothing is None:
         return np.zeros((0, text.context), np.int64)
     windows = np.concatenate(drawn).astype(np.int64)
@@ -66,14 +66,14 @@ def _not_continued(model: Model, text: TextWindows) -> Array:
     return np.asarray(windows[classes == model.windows.nothing])
 
 
-def _strangers(model: Model, sequences: Sequences) -> dict[str, Array]:
+def _draw_unknown(model: Model, sequences: Sequences) -> dict[str, Array]:
     """Sequences put together of stored tokens at random that get the default, all tokens of them."""
     if model.interface.default is None:
         return {}
     default = np.array(model.interface.default, np.float64)
     rng = np.random.default_rng(0)
     n = sequences.n if sequences.lengths is None else int(sequences.lengths.min())
-    at = rng.integers(0, sequences.N, (STRANGERS, n)), rng.integers(0, n, (STRANGERS, n))
+    at = rng.integers(0, sequences.N, (UNKNOWN_INPUTS, n)), rng.integers(0, n, (UNKNOWN_INPUTS, n))
     tokens = sequences.tokens[at]
     rows = model.rows(Sequences(tokens, None, sequences.vocabulary))
     rejected = (rows == default.astype(rows.dtype)).all(axis=(1, 2))

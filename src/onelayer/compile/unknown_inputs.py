@@ -20,15 +20,15 @@ from onelayer.search.routes import BestCandidate
 
 Array = NDArray[Any]
 
-#: Strangers of each kind; about this many tokens, or pairs of tokens, are spent on them, which limits their number
-#: where sequences are long. A large build is fast for its size, so half as many must do there.
+#: Unknown inputs of each kind; about this many tokens, or pairs of tokens, are spent on them, which limits their
+#: number where sequences are long. A large build is fast for its size, so half as many must do there.
 MOST, LEAST, TOKENS, PAIRS, LARGE = 4096, 128, 1 << 14, 1 << 21, 1 << 17
 
 
 @dataclass(frozen=True)
 class Asked:
-    """Strangers of one kind, one token of each: how many there were, how many got another answer than the default,
-    and a bound on the share of those that do."""
+    """Unknown inputs of one kind, one token of each: how many there were, how many got another answer than the
+    default, and a bound on the share of those that do."""
 
     kind: str
     count: int
