@@ -269,7 +269,7 @@ def test_the_first_result_is_on_the_first_screen() -> None:
 
 
 def test_links_between_pages_lead_somewhere() -> None:
-    for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *SOURCE.rglob("*.md"), ROOT / "proofs/README.md"):
+    for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *SOURCE.rglob("*.md"), ROOT / "proofs/README.md"):
         for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
             assert (page.parent / link).exists(), f"{page.name}: {link}"
 
