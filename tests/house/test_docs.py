@@ -15,8 +15,10 @@ import numpy as np
 import pytest
 
 import onelayer
+import onelayer_checker.front  # noqa: F401 - it registers the claims of all rings
 from onelayer import memorize
 from onelayer.statements import CATALOGUE
+from onelayer_checker.core.claims import KINDS, RINGS
 from tests.processes import run_python
 from tools.links import follow_links
 
@@ -130,6 +132,12 @@ def test_every_page_is_in_the_site_once() -> None:
     here = [str(page.relative_to(DOCS).with_suffix("")) for page in PAGES if page.name != "index.md"]
     assert sorted(entry for entry in listed if not entry.startswith("../")) == sorted(here)
     assert all((DOCS / f"{entry}.md").exists() for entry in listed)
+
+
+def test_every_claim_is_said_in_words() -> None:
+    words = (DOCS / "certificate.md").read_text()
+    assert [name for name in (*KINDS, *RINGS) if f"`{name}`" not in words] == []
+    assert len({*KINDS, *RINGS}) > 10
 
 
 @pytest.mark.parametrize("source", PAPERS)
