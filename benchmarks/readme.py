@@ -175,16 +175,6 @@ def _text() -> list[Figure]:
     ]
 
 
-def _checker() -> list[Figure]:
-    return [
-        (
-            f"checking {row['answers']:,} answers: {row['claims']}",
-            f"{row['result']}, {row['cpu s']:.1f} CPU-s, {row['peak GB']:.1f} GB",
-        )
-        for row in tables("checker")["Verification"]
-    ]
-
-
 def _verdicts() -> list[Figure]:
     """On every route the largest size: what a verdict costs, all claims but robust ones."""
     largest = {row["route"]: row for row in tables("verdicts")["Cost of a verdict"]}
@@ -264,7 +254,6 @@ PARTS = {
     "text": _text,
     "density": _density,
     "capacity": _capacity,
-    "checker": _checker,
     "verdicts": _verdicts,
     "formulas": _formulas,
     "approximate": _approximate,
