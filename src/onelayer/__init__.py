@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not run `__getattr_
     from onelayer.hf import to_hf  # noqa: F401
     from onelayer.in_context import InContextRegressor  # noqa: F401
     from onelayer.lens import to_transformer_lens  # noqa: F401
+    from onelayer.measure.encoding import encode  # noqa: F401
     from onelayer.measure.survival import cast  # noqa: F401
     from onelayer.model import Model, certify, explore, save  # noqa: F401
     from onelayer.sharded.model import ShardedModel, load  # noqa: F401
@@ -53,6 +54,7 @@ _NAMES = {
     "onelayer.compile.text": ("memorize_text",),
     "onelayer.contexts.boltzmann": ("boltzmann",),
     "onelayer.errors": ("DataError", "FileError", "HypothesisError", "OnelayerError", "OptionError"),
+    "onelayer.measure.encoding": ("encode",),
     "onelayer.measure.survival": ("cast",),
     "onelayer.model": ("Model", "certify", "explore", "save"),
     "onelayer.sharded.model": ("ShardedModel", "load"),

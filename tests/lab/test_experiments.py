@@ -59,6 +59,7 @@ SMALL = {
         {"part": "lemmas", "levels": 5, "n": 2, "spacing": "random", "draws": 2},
         {"part": "trained", "levels": 5, "n": 2, "spacing": "even", "draws": 20},
     ],
+    "networks-as-sequences": [{"networks": 12}],
     "fine-tuning": [
         {"part": part, "noise": noise, "steps": 10}
         for part, noise in (("keep", 0.0), ("change", 0.0), ("return", 0.01))

@@ -213,6 +213,14 @@ _STATEMENTS = (
         ("plateaus",),
     ),
     Statement(
+        "grading",
+        "Grading is a change of weights",
+        "",
+        "ours",
+        "Multiplying component i of the stream by a number before the projections is the plain layer with row i of "
+        "W_Q, W_K and W_V multiplied; by powers of two it gives the same bits, barring over- and underflow.",
+    ),
+    Statement(
         "text",
         "Next tokens of a text",
         "",
