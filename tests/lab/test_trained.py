@@ -211,6 +211,16 @@ def test_a_run_ends_when_its_loss_has_stopped_falling() -> None:
     assert cut.steps == 10
 
 
+def test_a_rate_that_is_too_large_is_halved_from_the_best_weights_on() -> None:
+    """At rate 3 Adam throws every weight away; the run comes back and learns."""
+    task = facts()
+    budget = Budget(steps=600, check=5, patience=2, halvings=50, warm_up=1)
+    run = train(Net(Shape(8, hidden=32), task), task, budget, 3.0)
+    first, highest = run.curve[0][2], max(loss for _, _, loss in run.curve)
+    assert highest > 2 * first
+    assert run.loss < 0.7 * first
+
+
 def test_accuracy_against_steps_is_kept() -> None:
     run = train_tuned(Shape(16, hidden=64), facts(6), Budget(steps=400, check=20))
     steps, accuracy, losses = zip(*run.curve, strict=True)

@@ -1,9 +1,9 @@
 """Trained twins: Transformers of one or more layers under Adam or AdamW, for comparison with constructed ones.
 
-A twin is trained until every answer comes back or its loss stops falling: the rate is halved whenever the loss has
-not fallen for a while, and the run ends when several halvings in a row bring nothing. Rows of experiments must not
-depend on the machine's speed, so a run is also limited in steps, and says which of the two ended it; a person who
-watches may end it by the clock.
+A twin is trained until every answer comes back or its loss stops falling: whenever the loss has not fallen for a
+while, the run goes back to its best weights at half the rate, and it ends when several halvings in a row bring
+nothing. Rows of experiments must not depend on the machine's speed, so a run is also limited in steps, and says
+which of the two ended it; a person who watches may end it by the clock.
 
 The budget of tuning is the same for every model: all optimisers and rates start side by side from the same initial
 weights, the worse half is given up after a while, those that are left go on where they were (successive halving).
@@ -14,7 +14,7 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -128,6 +128,7 @@ class Training:
         self.optimiser = chosen(parameters, rate, fused=True)
         self.generator = torch.Generator().manual_seed(seed)
         self.factor, self.best, self.waited, self.halved, self.step = 1.0, math.inf, 0, 0, 0
+        self.kept = [tensor.detach().clone() for tensor in parameters]  # the best weights so far
         self.curve: list[tuple[int, float, float]] = []
         self.seconds = 0.0
         self.found: Run | None = None
@@ -153,11 +154,20 @@ class Training:
             falls = not found.loss >= self.best * (1 - FALLS)
             self.waited, self.best = (0, found.loss) if falls else (self.waited + 1, self.best)
             self.halved = 0 if falls else self.halved
+            if falls:
+                self._copy(self.net.parameters(), self.kept)
             if self.budget.decay == "plateau" and self.waited >= self.budget.patience:
                 self.factor, self.waited, self.halved = self.factor / 2, 0, self.halved + 1
+                self._copy(self.kept, self.net.parameters())
+                self.optimiser.state.clear()  # its means belong to the weights that were left
         flat = self.halved >= self.budget.halvings
         said = {"rate": self.rate, "steps": self.step, "optimiser": self.kind, "plateau": flat}
         return replace(found, **said, curve=tuple(self.curve))  # type: ignore[arg-type]
+
+    def _copy(self, source: Iterable[Any], into: Iterable[Any]) -> None:
+        with self.torch.no_grad():
+            for tensor, place in zip(source, into, strict=True):
+                place.copy_(tensor)
 
     def _advance(self) -> None:
         tokens, answers, lengths = self.data

@@ -137,7 +137,7 @@ def _train_model(case: Case, seed: int, stored: list[Sentence], labels: int) -> 
     task = Task(tokens, wanted, lengths=lengths)
     shape = Shape(32, hidden=128, rank=case["rank"], positions=True)
     check = max(20, case["steps"] // 32)  # a count reads the whole corpus
-    budget = Budget(steps=case["steps"], batch=BATCH, short=0.02, check=check, patience=3, halvings=3)
+    budget = Budget(steps=case["steps"], batch=BATCH, short=0.02, check=check, patience=2, halvings=6)
     ended = train_tuned(shape, task, budget, seed)
     said = {"parameters": count_parameters(shape, task), "taken": ended.steps, "ended": int(ended.ended)}
 
