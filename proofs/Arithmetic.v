@@ -20,6 +20,8 @@ Record format := Format {
 
 Definition binary32 : format := Format 24 (-149) eq_refl ltac:(discriminate).
 Definition binary64 : format := Format 53 (-1074) eq_refl ltac:(discriminate).
+Definition binary16 : format := Format 11 (-24) eq_refl ltac:(discriminate).
+Definition bfloat16 : format := Format 8 (-133) eq_refl ltac:(discriminate).
 
 Section Arithmetic.
 Variable f : format.

@@ -112,6 +112,7 @@ Definition theorems := (
   @Softmax.softmax_ball,
   @Softmax.argument_moves,
   @Softmax.equal_weights,
+  @Softmax.equal_average_exact,
   @Weights.softmax_encloses,
   @Weights.underflow_moves,
   @Weights.exponent_moves,

@@ -111,16 +111,16 @@ Qed.
 
 End Bounds.
 
-(** A unit reads a coordinate of size at most [widest] with a weight and a bias of size at most [largest] >= 1.
-    Let 2^e be at least (widest + 1) largest. While the unit is evaluated no number above 2 * 2^e occurs.
-    For: search/steps.py within_range (a unit). *)
-Theorem unit_in_range (a : unit) (widest largest : R) (e : Z) (s : R) :
-  well_formed a -> 1 <= largest -> 0 <= widest -> Rabs (t_of a) <= widest ->
-  Rabs (slope a) <= largest -> Rabs (bias a) <= largest -> (widest + 1) * largest <= bpow radix2 e ->
+(** A unit reads a coordinate of size at most [widest] with a weight of size at most [steepest], and has a bias of
+    size at most [largest] >= 1. Let 2^e be at least widest steepest, and at least [largest]. While the unit is
+    evaluated no number above 2 * 2^e occurs. For: search/steps.py within_range (a unit). *)
+Theorem unit_in_range (a : unit) (widest steepest largest : R) (e : Z) (s : R) :
+  well_formed a -> 1 <= largest -> Rabs (t_of a) <= widest -> Rabs (slope a) <= steepest ->
+  Rabs (bias a) <= largest -> widest * steepest <= bpow radix2 e -> largest <= bpow radix2 e ->
   occurs (leaf f) (unit_terms a) s -> Rabs s <= 2 * bpow radix2 e.
 Proof.
-  intros F L1 P T W B E O. pose proof (bpow_gt_0 radix2 e) as B0.
-  assert (E0 : (0 <= e)%Z) by (apply (le_bpow radix2); apply Rle_trans with (2 := E); simpl; nra).
+  intros F L1 T W B E El O. pose proof (bpow_gt_0 radix2 e) as B0.
+  assert (E0 : (0 <= e)%Z) by (apply (le_bpow radix2); apply Rle_trans with (2 := El); simpl; lra).
   assert (Ee : (emin f + prec f - 1 <= e)%Z) by (pose proof (one_normal f); lia).
   assert (Se := solid_bpow e Ee).
   assert (Reads : forall x x', reads f x x' -> Rabs x' <= Rabs x).
@@ -129,7 +129,7 @@ Proof.
   { intros x y H R. apply Rabs_le_inv in H. apply Rabs_le. split.
     - apply (rnd_ge f x); [now apply solid_opp|lra|exact R].
     - apply (rnd_le f x); [exact Se|lra|exact R]. }
-  assert (Bb : Rabs (bias a) <= bpow radix2 e) by (apply Rle_trans with (2 := E); nra).
+  assert (Bb : Rabs (bias a) <= bpow radix2 e) by lra.
   assert (Product : forall x w x' w', reads f x x' -> reads f w w' -> Rabs x * Rabs w <= bpow radix2 e ->
             Rabs (x' * w') <= bpow radix2 e).
   { intros x w x' w' Rx Rw H. rewrite Rabs_mult. apply Rle_trans with (2 := H).
@@ -144,7 +144,7 @@ Proof.
   { intros q v [<-|[<-|I]]; cbn [fst snd INR]; intros L; rewrite ?Rmult_1_l.
     - destruct L as (x' & w' & Rx & Rw & R). apply (Rnd (x' * w')); [|exact R].
       apply (Product (t_of a) (slope a)); trivial. apply Rle_trans with (2 := E).
-      apply Rle_trans with (widest * largest); [|nra]. apply Rmult_le_compat; trivial; apply Rabs_pos.
+      apply Rmult_le_compat; trivial; apply Rabs_pos.
     - destruct F as [[Q|Q] _]; rewrite Q in L.
       + apply Rle_trans with (2 := Bb). now apply Reads.
       + destruct L as (x' & b' & Rx & Rb & R). apply (Rnd (x' * b')); [|exact R].
@@ -224,46 +224,44 @@ End Range.
 
 (** * The test, as computed *)
 
-Lemma rn_not_much_less x : tiny binary64 <= x -> x <= rn x * (5 / 4).
+Lemma rn_not_much_less x : tiny binary64 <= x -> x <= rn x * (33 / 32).
 Proof.
   intros L. pose proof (tiny_pos binary64).
-  assert (D : Rabs (rn x - x) <= / 8 * Rabs x).
+  assert (D : Rabs (rn x - x) <= / 64 * Rabs x).
   { apply Rle_trans with (/ 2 * bpow radix2 (- 53 + 1) * Rabs x).
     - apply relative_error_N_FLT; [reflexivity|]. rewrite Rabs_pos_eq by lra. exact L.
-    - apply Rmult_le_compat_r; [apply Rabs_pos|]. replace (/ 8) with (bpow radix2 (-3)) by (simpl; lra).
+    - apply Rmult_le_compat_r; [apply Rabs_pos|]. replace (/ 64) with (bpow radix2 (-6)) by (simpl; lra).
       change (/ 2) with (bpow radix2 (-1)). rewrite <- bpow_plus. now apply bpow_le. }
   rewrite (Rabs_pos_eq x) in D by lra. apply Rabs_le_inv in D. lra.
 Qed.
 
-(** within_range: units (widest + 2) largest, computed in float64, is below an eighth of [big]. Then, in a group
-    of that many units (at most 2^prec of them), every number that occurs in a unit or in the group is below
-    [big].
+(** within_range: units times widest steepest, and units times [largest], computed in float64, are below a fifth of
+    [big]. Then, in a group of that many units (at most 2^prec of them), every number that occurs in a unit or in
+    the group is below [big].
     For: search/steps.py within_range. *)
-Theorem within_range_sound (f : format) (us : list unit) (zs : list R) (widest largest big : R) :
-  (1 <= length us)%nat -> INR (length us) <= bpow radix2 (prec f) -> 1 <= largest -> 0 <= widest ->
-  rn (rn (INR (length us) * rn (widest + 2)) * largest) < big / 8 ->
+Theorem within_range_sound (f : format) (us : list unit) (zs : list R) (widest steepest largest big : R) :
+  (1 <= length us)%nat -> INR (length us) <= bpow radix2 (prec f) -> 1 <= largest -> 0 <= widest -> 0 <= steepest ->
+  rn (INR (length us) * rn (widest * steepest)) < big / 5 -> rn (INR (length us) * largest) < big / 5 ->
   (forall a, In a us -> well_formed a /\ Rabs (t_of a) <= widest /\
-     Rabs (slope a) <= largest /\ Rabs (bias a) <= largest) ->
+     Rabs (slope a) <= steepest /\ Rabs (bias a) <= largest) ->
   Forall2 (unit_value f) us zs ->
   (forall a s, In a us -> occurs f (leaf f) (unit_terms a) s -> Rabs s < big) /\
   (forall s, occurs f (leaf f) (Bias 1 :: map (fun z => Prod (relu z) (-1)) zs) s -> Rabs s < big).
 Proof.
-  intros N1 N L P C Us V. pose proof (tiny_le_1 binary64) as T1.
+  intros N1 N L P Q C1 C2 Us V. pose proof (tiny_le_1 binary64) as T1.
   set (n := INR (length us)) in *. assert (Pn : 1 <= n) by (apply (le_INR 1); exact N1).
-  assert (A1 := rn_not_much_less (widest + 2) ltac:(lra)).
-  assert (R1 : 1 <= rn (widest + 2)).
-  { apply (rnd_ge binary64 (widest + 2)); [apply solid_1|lra|apply rn_rnd]. }
-  assert (A2 := rn_not_much_less (n * rn (widest + 2)) ltac:(nra)).
-  assert (R2 : 1 <= rn (n * rn (widest + 2))).
-  { apply (rnd_ge binary64 (n * rn (widest + 2))); [apply solid_1|nra|apply rn_rnd]. }
-  assert (A3 := rn_not_much_less (rn (n * rn (widest + 2)) * largest) ltac:(nra)).
-  set (q1 := rn (widest + 2)) in *. set (q2 := rn (n * q1)) in *. set (q3 := rn (q2 * largest)) in *.
-  assert (E1 : n * (widest + 2) * largest <= 2 * q3).
-  { assert (n * (widest + 2) <= n * (q1 * (5 / 4))) by (apply Rmult_le_compat_l; lra).
-    assert (n * (widest + 2) <= q2 * (25 / 16)) by nra.
-    assert (n * (widest + 2) * largest <= q2 * (25 / 16) * largest) by (apply Rmult_le_compat_r; lra). nra. }
-  (* The least power of two that is at least (widest + 1) largest is at most twice as large. *)
-  set (x := (widest + 1) * largest) in *. assert (X1 : 1 <= x) by (unfold x; nra).
+  set (x := Rmax (widest * steepest) largest).
+  assert (X1 : 1 <= x) by (unfold x; apply Rle_trans with (1 := L); apply Rmax_r).
+  assert (L2 : 1 <= n * largest) by nra. assert (A2 := rn_not_much_less (n * largest) ltac:(lra)).
+  assert (E1 : n * x < big / 4).
+  { unfold x. destruct (Rle_lt_dec (widest * steepest) largest) as [G|G]; [rewrite Rmax_right by exact G; lra|].
+    rewrite Rmax_left by lra. assert (A1 := rn_not_much_less (widest * steepest) ltac:(lra)).
+    assert (R1 : 1 <= rn (widest * steepest)).
+    { apply (rnd_ge binary64 (widest * steepest)); [apply solid_1|lra|apply rn_rnd]. }
+    assert (A3 := rn_not_much_less (n * rn (widest * steepest)) ltac:(nra)).
+    assert (n * (widest * steepest) <= n * (rn (widest * steepest) * (33 / 32))) by (apply Rmult_le_compat_l; lra).
+    lra. }
+  (* The least power of two that is at least x is at most twice as large. *)
   set (e := Z.max 0 (mag radix2 x)).
   assert (Ex : x <= bpow radix2 e).
   { apply Rle_trans with (bpow radix2 (mag radix2 x)); [|apply bpow_le; lia]. left.
@@ -275,11 +273,13 @@ Proof.
     - apply Rmult_le_compat_l; [lra|]. assert (M := bpow_mag_le radix2 x ltac:(lra)).
       now rewrite (Rabs_pos_eq x) in M by lra. }
   assert (Bound : 2 * n * bpow radix2 e < big).
-  { assert (n * x <= n * (widest + 2) * largest) by (unfold x; nra).
-    assert (2 * n * bpow radix2 e <= 4 * (n * x)) by nra. lra. }
+  { assert (2 * n * bpow radix2 e <= 4 * (n * x)) by nra. lra. }
   pose proof (bpow_gt_0 radix2 e) as B0.
+  assert (Ep : widest * steepest <= bpow radix2 e) by (apply Rle_trans with (2 := Ex); apply Rmax_l).
+  assert (Eb : largest <= bpow radix2 e) by (apply Rle_trans with (2 := Ex); apply Rmax_r).
   assert (U1 : forall a s, In a us -> occurs f (leaf f) (unit_terms a) s -> Rabs s <= 2 * bpow radix2 e).
-  { intros a s I O. destruct (Us a I) as (F & T & W & B). now apply (unit_in_range f a widest largest e s). }
+  { intros a s I O. destruct (Us a I) as (F & T & W & B).
+    now apply (unit_in_range f a widest steepest largest e s). }
   split; [intros a s I O; specialize (U1 a s I O); nra|]. intros s O.
   assert (Lz : length us = length zs) by apply (same_length V).
   assert (Z : forall z, In z zs -> Rabs z <= 2 * bpow radix2 e).

@@ -6,7 +6,7 @@
 
 From Coq Require Import Reals ZArith List Permutation Lra Lia.
 From Flocq Require Import Core.
-From Onelayer Require Import Arithmetic Rounding DotError.
+From Onelayer Require Import Arithmetic Rounding DotError ExactSums Cells.
 Import ListNotations.
 Open Scope R_scope.
 
@@ -272,4 +272,56 @@ Proof.
       - apply Permutation_length in P. rewrite repeat_length, app_length in P. lia. }
     destruct R as (k & -> & K). rewrite S. rewrite INR_IZR_INZ. apply solid_whole. rewrite <- INR_IZR_INZ.
     rewrite Rabs_pos_eq by apply pos_INR. apply Rle_trans with (2 := N). now apply le_INR.
+Qed.
+
+(** A whole number of at most 2^prec, divided by a power of two of at most 2^prec, is a number that nobody flushes. *)
+Lemma solid_scaled (f : format) (x : R) (j : Z) : whole x -> Rabs x <= bpow radix2 (prec f) ->
+  (0 <= j <= prec f)%Z -> solid f (x * bpow radix2 (- j)).
+Proof.
+  intros [n ->] S J. pose proof (prec_pos f) as P. pose proof (u_normal f) as U.
+  assert (B0 := bpow_gt_0 radix2 (- j)). split.
+  - destruct (Rle_lt_or_eq_dec _ _ S) as [L|E].
+    + apply generic_format_FLT. exists (Defs.Float radix2 n (- j)); [reflexivity| |simpl; lia].
+      cbn [Fnum]. apply lt_IZR. rewrite abs_IZR, IZR_Zpower by lia. exact L.
+    + assert (G : generic_format radix2 (FLT_exp (emin f) (prec f)) (bpow radix2 (prec f) * bpow radix2 (- j))).
+      { rewrite <- bpow_plus. apply generic_format_FLT_bpow; [exact P|lia]. }
+      destruct (Rabs_eq_Rabs (IZR n) (bpow radix2 (prec f))) as [Q|Q].
+      * rewrite E. symmetry. apply Rabs_pos_eq, bpow_ge_0.
+      * now rewrite Q.
+      * rewrite Q, Ropp_mult_distr_l_reverse. now apply generic_format_opp.
+  - destruct (Z.eq_dec n 0) as [->|N]; [left; ring|right].
+    rewrite Rabs_mult, (Rabs_pos_eq (bpow radix2 (- j))) by lra.
+    apply Rle_trans with (1 * bpow radix2 (- j)); [rewrite Rmult_1_l; apply bpow_le; lia|].
+    apply Rmult_le_compat_r; [lra|]. rewrite <- abs_IZR. apply IZR_le. lia.
+Qed.
+
+(** Of n = 2^j tokens, each with a weight of exactly 1/n, the average of whole numbers whose sizes add up to at most
+    2^prec has one value, in any order; and so has their sum, divided by n. For: core/averages.py averaged_exactly. *)
+Theorem equal_average_exact (f : format) (j : Z) (l : list R) (s : R) : (0 <= j <= prec f)%Z ->
+  (forall x, In x l -> whole x) -> sum Rabs l <= bpow radix2 (prec f) ->
+  sums f (leaf f) (map (fun x => Prod (bpow radix2 (- j)) x) l) s ->
+  s = sum (fun x => x) l * bpow radix2 (- j) /\ solid f s.
+Proof.
+  intros J W S H. set (b := bpow radix2 (- j)).
+  assert (Part : forall l1 l2, Permutation l (l1 ++ l2) -> whole (sum (fun x => x) l1) /\
+            Rabs (sum (fun x => x) l1) <= bpow radix2 (prec f)).
+  { intros l1 l2 Q. split.
+    - apply whole_sum. intros a I. apply W. apply (Permutation_in a (Permutation_sym Q)). apply in_or_app. now left.
+    - apply Rle_trans with (1 := sum_abs (fun x => x) l1). change (sum Rabs l1 <= bpow radix2 (prec f)).
+      apply Rle_trans with (2 := S). rewrite (sum_perm Rabs _ _ Q), sum_app.
+      assert (0 <= sum Rabs l2) by apply (sum_abs_nonneg (fun x => x) l2). lra. }
+  assert (Scaled : forall k, sum (fun x => x * b) k = sum (fun x => x) k * b).
+  { induction k as [|a k IH]; simpl; [ring|rewrite IH; ring]. }
+  assert (One : solid f b).
+  { rewrite <- (Rmult_1_l b). apply solid_scaled; [apply whole_1| |exact J].
+    rewrite Rabs_R1. change 1 with (bpow radix2 0). apply bpow_le. pose proof (prec_pos f). lia. }
+  assert (E : s = sum (fun x => x * b) l).
+  { apply sums_map in H. revert H. apply (sums_exact f (fun x => leaf f (Prod b x)) (fun x => x * b)).
+    - intros x v I (b' & x' & Rb & Rx & R). apply (reads_solid f) in Rb; [|exact One]. subst b'.
+      apply (reads_whole f) in Rx; [|now apply W]. subst x'. rewrite Rmult_comm in R.
+      apply (rnd_solid f); [|exact R]. apply solid_scaled; [now apply W| |exact J].
+      apply Rle_trans with (2 := S). exact (size_of_one (fun x => x) l x I).
+    - intros l1 l2 Q. rewrite Scaled. destruct (Part l1 l2 Q). now apply solid_scaled. }
+  rewrite Scaled in E. split; [exact E|]. rewrite E. destruct (Part l [] ltac:(now rewrite app_nil_r)).
+  now apply solid_scaled.
 Qed.

@@ -14,6 +14,7 @@ from onelayer.gadgets.windows import WindowModel, find_windows
 from onelayer.interfaces import Answers, Examples, Function, NextToken
 from onelayer.interfaces.next_token import Prompt
 from onelayer.ledger import Ledger
+from onelayer.network.formats import FORMATS
 from onelayer.network.weights import Array, Transformer
 from onelayer.problems.answers import in_classes_of, read_answers
 from onelayer.problems.scopes import at_answers, in_places
@@ -28,6 +29,7 @@ class Abilities:
 
     transformer: Transformer
     interface: Answers
+    ledger: Ledger
 
     if TYPE_CHECKING:  # these are the model's own
 
@@ -59,6 +61,12 @@ class Abilities:
             needs, found = "stored answers, for bits_per_parameter", f"this model {self.interface.says}"
             raise OptionError("data", needs, found, "Ask a model that `memorize` or `memorize_text` made.")
         return self.interface.stored_bits / self.n_parameters
+
+    @property
+    def arithmetic(self) -> str:
+        """The format in which the model is made to run: its dtype or, if it was made for 16 bits, one of these."""
+        asked = self.ledger.get("dtype")
+        return str(asked if asked in FORMATS else self.transformer.dtype)
 
     @property
     def has_logits(self) -> bool:

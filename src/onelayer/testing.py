@@ -28,7 +28,7 @@ Kind = type[ContextMapping] | type[ReadoutMethod] | type[Construction]
 Make = Callable[..., Model]
 
 #: Sequences, tokens and components of the data on which mappings and readouts are tried.
-SHAPE = (12, 3, 2)
+SHAPE = (12, 4, 2)
 #: A function, and boxes on which a construction is tried: the second is the first translated, the third rescaled.
 TARGET, TOLERANCE, BOXES = "x - mean(y)", 0.25, ((0.0, 1.0), (4.0, 5.0), (-0.25, 0.25))
 

@@ -254,6 +254,7 @@ def check_around(kernel) -> None:
     assert kept > 100
     assert kernel.around(x, 0.3, kernel.REAL).r.tolist() == [0.3]
     assert np.isinf(kernel.around(x, kernel.FLOAT32.big, kernel.FLOAT32).r).all()
+    assert np.isinf(kernel.around(np.full(1, kernel.FLOAT32.big), 1.0, kernel.FLOAT32).r).all()
 
 
 def check_overflow_and_nan(kernel, A) -> None:

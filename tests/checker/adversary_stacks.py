@@ -11,10 +11,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from onelayer_checker.core.balls import ARITHMETICS, exact
+from onelayer_checker.core.balls import exact
 from onelayer_checker.core.graph import build
 from onelayer_checker.search.stack import accelerate
 from tests.checker.adversary_exact import Edges, Machine
+from tests.checker.large import ARITHMETICS
 
 Layers = list[tuple[np.ndarray, np.ndarray]]
 MACHINES = 6

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from onelayer_checker.core.averages import Totals, weighed_alike
-from onelayer_checker.core.balls import ARITHMETICS, FLOAT32, Ball, dot, exact, softmax
+from onelayer_checker.core.balls import FLOAT32, Ball, dot, exact, softmax
+from tests.checker.large import ARITHMETICS
 
 parametrize = pytest.mark.parametrize("A", ARITHMETICS.values(), ids=ARITHMETICS)
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from onelayer_checker.core import balls
-from onelayer_checker.core.balls import ARITHMETICS, FLOAT32, FLOAT64, REAL, UP, Ball, U, exact
+from onelayer_checker.core.balls import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, REAL, UP, Ball, U, exact
+from tests.checker.large import ARITHMETICS
 
 EVERY = list(ARITHMETICS.values())
 
@@ -20,7 +21,10 @@ def test_the_arithmetics_are_those_of_the_specification() -> None:
     assert astuple(REAL) == ("real", 0, 2.0**53, 0, 2.0**1000, 0, 0)
     assert astuple(FLOAT64) == ("float64", 2.0**-53 * twice, 2.0**53, 2.0**-1022, 2.0**1000, 2.0**-47, 3)
     assert astuple(FLOAT32) == ("float32", 2.0**-24 * twice, 2.0**24, 2.0**-126, 2.0**126, 2.0**-18, 3)
-    assert list(ARITHMETICS.items()) == [("real", REAL), ("float64", FLOAT64), ("float32", FLOAT32)]
+    assert astuple(FLOAT16) == ("float16", 2.0**-11 * twice, 2.0**11, 2.0**-14, 2.0**15, 2.0**-5, 3)
+    assert astuple(BFLOAT16) == ("bfloat16", 2.0**-8 * twice, 2.0**8, 2.0**-126, 2.0**126, 2.0**-2, 3)
+    assert list(balls.ARITHMETICS.values()) == [REAL, FLOAT64, FLOAT32, FLOAT16, BFLOAT16]
+    assert list(balls.ARITHMETICS) == [A.name for A in balls.ARITHMETICS.values()]
     assert (U, UP, balls.TINY, balls.NORMAL) == (2.0**-53, 1 + 2.0**-40, 2.0**-1000, 2.0**-1022)
 
 

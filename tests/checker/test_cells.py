@@ -8,9 +8,10 @@ from math import inf, nextafter
 import numpy as np
 import pytest
 
-from onelayer_checker.core.balls import ARITHMETICS, REAL, Ball, exact
+from onelayer_checker.core.balls import REAL, Ball, exact
 from onelayer_checker.search.cells import Cells, families, in_range, staircases
 from tests.checker.counted import counted
+from tests.checker.large import ARITHMETICS
 from tests.checker.test_steps_and_cells import column, only_family, staircase
 
 EVERY = pytest.mark.parametrize("A", ARITHMETICS.values(), ids=ARITHMETICS)
@@ -55,14 +56,19 @@ def test_steps_of_whole_biases_are_off_up_to_the_very_edge() -> None:
 
 def test_weights_and_biases_are_bounded_from_both_sides() -> None:
     """By 1 where all are smaller, or larger."""
-    for slope, edge, largest, smallest in ((0.25, 0.5, 1.0, 0.125), (4.0, 2.0, 8.0, 1.0), (2.0, 0.25, 2.0, 0.5)):
+    for slope, edge, largest, smallest in ((0.25, 0.5, 1.0, 0.125), (4.0, 2.0, 8.0, 1.0), (2.0, 0.25, 1.0, 0.5)):
         cells = only_family(*column((-inf, edge, slope), (64, 80, slope), (96, inf, slope)))
         assert cells.smallest == smallest
         assert cells.units == 2
         ((_, steps),) = staircases(*staircase(edge, edge, edge, slope=slope), np.ones(3, bool), np.zeros(3, int))
-        assert (steps.largest, steps.smallest) == (largest, smallest)
+        assert (steps.largest, steps.smallest, steps.steepest) == (largest, smallest, slope)
     small = only_family(np.array([[[0.25, -0.25], [0.25, -0.25]]]), np.array([[-0.25, 0.125], [-0.5, 0.375]]))
-    assert (small.largest, small.smallest) == (1, 0.125)
+    assert (small.largest, small.smallest, small.steepest) == (1, 0.125, 1)
+    W, b = column((-inf, 1, 4), (2, inf, 4))
+    steep, flat = np.concatenate([W, 0 * W]), np.concatenate([0 * W, W / 4])
+    both, biases = np.concatenate([steep, flat], axis=1), np.concatenate([b, b / 4 + 9])
+    found, _ = families(both, biases, np.ones(4, bool), np.arange(4) // 2)
+    assert [(cells.steepest, cells.largest) for _, cells in found] == [(4.0, 8.0), (1.0, 11.0)]  # each by its own
 
 
 def test_edges_are_divided_exactly_up_to_these_bounds() -> None:

@@ -9,11 +9,12 @@ import pytest
 
 import onelayer
 from onelayer.certificates.certificate import certify_data
-from onelayer_checker.core.balls import ARITHMETICS, FLOAT32, Ball, relu
+from onelayer_checker.core.balls import FLOAT32, Ball, relu
 from onelayer_checker.core.graph import build
 from onelayer_checker.core.layers import Layer, run_stack
 from onelayer_checker.search.stack import accelerate
 from tests.checker.asked import Options, check
+from tests.checker.large import ARITHMETICS
 from tests.processes import CHECKER, run_python
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import onelayer_checker.front  # noqa: F401  (adds the claims about functions)
-from onelayer_checker.core.balls import ARITHMETICS
 from onelayer_checker.core.claims import KINDS, RINGS, Claim, Verdict, is_kind, kind_of
 from onelayer_checker.core.files import Malformed
+from tests.checker.large import ARITHMETICS
 from tests.checker.looped import descent
 
 ONE, ZERO = (1.0).hex(), (0.0).hex()
@@ -84,7 +84,7 @@ def test_arithmetics_and_scopes_are_listed(kind: str) -> None:
         assert Claim.read(entry(kind, arith=arith)).A is ARITHMETICS[arith]
     for scope in ("token", "sequence", "last"):
         assert Claim.read(entry(kind, scope=scope)).scope == scope
-    for wrong in ("float16", "Real", "", None, 1, ["real"], {}):
+    for wrong in ("float8", "Real", "", None, 1, ["real"], {}):
         refused(entry(kind, arith=wrong))
     for wrong in ("tokens", "all", "", None, 1):
         refused(entry(kind, scope=wrong))

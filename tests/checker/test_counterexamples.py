@@ -15,13 +15,14 @@ import onelayer_checker
 from attacks.counterexamples import counterexamples
 from attacks.functions import false_claims
 from attacks.searched import searched_claims
-from onelayer_checker.core.balls import ARITHMETICS, Ball, exact
+from onelayer_checker.core.balls import Ball, exact
 from onelayer_checker.core.claims import Claim
 from onelayer_checker.core.exactness import whole_products
 from onelayer_checker.core.judge import Samples
 from onelayer_checker.core.samples import Data
 from onelayer_checker.core.separated import _separated
 from tests.checker.asked import Options, check
+from tests.checker.large import ARITHMETICS
 from tests.processes import CHECKER, run_python
 
 CASES = {case.name: case for case in (*counterexamples(), *searched_claims(), *false_claims())}

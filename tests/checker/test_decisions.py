@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onelayer_checker.core.balls import ARITHMETICS, FLOAT32, FLOAT64, NORMAL, REAL, Ball, exact
+from onelayer_checker.core.balls import FLOAT32, FLOAT64, NORMAL, REAL, Ball, exact
 from onelayer_checker.search.steps import RowSteps, Steps, ends, within_range
+from tests.checker.large import ARITHMETICS
 
 EVERY = list(ARITHMETICS.values())
 parametrize = pytest.mark.parametrize("A", EVERY, ids=ARITHMETICS)
@@ -33,8 +34,8 @@ def test_the_ends_of_coordinates_include_what_is_flushed(A) -> None:
 @parametrize
 @pytest.mark.parametrize("units", [1, 3])
 def test_what_does_not_overflow_is_known_by_its_ends(A, units) -> None:
-    """The number of units, times the coordinate and two more, times the largest weight, is below an eighth."""
-    largest, edge = A.big / 64 / units, 8 - 2.0
+    """The number of units, times the coordinate times the largest weight, or the bias, is below a fifth."""
+    largest, edge = A.big / 40 / units, 8.0
     for inside, outside in ((edge * (1 - 2.0**-30), edge), (0.0, np.inf), (1.0, np.nan)):
         for a, b in ((inside, inside), (-inside, inside), (-inside, -inside), (-inside, 0.0)):
             low, high = np.array([a]), np.array([b])
@@ -48,6 +49,14 @@ def test_what_does_not_overflow_is_known_by_its_ends(A, units) -> None:
     apart = np.array([[0.0, 0.0], [0.0, 16.0], [16.0, 0.0]])  # every coordinate of a token counts
     assert within_range(-apart, apart, largest, units, A).tolist() == [True, False, False]
     assert within_range(np.zeros((0, 2)), np.zeros((0, 2)), A.big, units, A).shape == (0,)
+    one, fifth = np.ones(1), A.big / 5 / units
+    for steepest, bias, fits in ((1.0, 0.5, True), (0.5, 1.0, True), (1.01, 0.5, False), (0.5, 1.01, False)):
+        most = 0.999 * bias * fifth, units, A, 0.999 * steepest * fifth
+        assert within_range(-one, one, *most).tolist() == [fits], (steepest, bias)
+        beside = within_range(np.array([-1.0, 1.0]), np.array([1.0, np.nan]), *most)
+        assert beside.tolist() == [fits, False]
+    assert within_range(one, one, 1.0, int(min(A.whole, 2.0**53)), A).tolist() == [True]
+    assert within_range(one, one, 1.0, int(A.whole) + 1, A).tolist() == [False]  # the theorem is about fewer units
 
 
 def steps(count: int, sign: float, largest: float = 1.0, smallest: float = 1.0) -> Steps:
@@ -72,7 +81,7 @@ def test_steps_are_on_at_their_edge_and_off_at_the_other(A, count, sign) -> None
 
 @parametrize
 def test_steps_that_overflow_or_underflow_are_not_decided(A) -> None:
-    assert steps(1, 1.0, A.big / 64).decide(exact(column(5.9, 6.0)), A).tolist() == [1, -1]
+    assert steps(1, 1.0, A.big / 40).decide(exact(column(7.9, 8.0)), A).tolist() == [1, -1]
     for smallest, known in ((8 * A.tiny, True), (np.nextafter(8 * A.tiny, 0), A.tiny == 0)):
         found = steps(1, 1.0, smallest=smallest).decide(exact(column(2.0)), A)
         assert found.tolist() == [1 if known else -1]
@@ -104,10 +113,10 @@ def test_steps_of_a_row_that_overflow_or_underflow_are_not_decided(A) -> None:
     def decided(family: RowSteps, *t: float) -> list[bool]:
         return (family.decide(exact(column(*t)), np.zeros(len(t), int), A) >= 0).tolist()
 
-    assert decided(rows([A.big / 64]), 0.0, 1.9, 2.0) == [True, True, False]
-    assert decided(rows([-A.big / 64, 1.0]), 1.0, 1.9, 2.0) == [True, True, False]
-    assert decided(rows([0.5], slope=A.big / 64), 1.0, 2.0) == [True, False]
-    assert decided(rows([0.5], slope=0.5), A.big / 16 * (1 - 2.0**-30), A.big / 16) == [True, False]
+    for bias, known in ((A.big / 11, True), (A.big / 10, False)):
+        assert decided(rows([bias]), 0.0, 1.9) == decided(rows([-bias, 1.0]), 1.0, 1.9) == [known] * 2
+    assert decided(rows([0.5], slope=A.big / 16), 1.0, 2.0) == [True, False]
+    assert decided(rows([0.5], slope=0.5), A.big / 5 * (1 - 2.0**-30), A.big / 5) == [True, False]
     least = 8 * (A.tiny + NORMAL)
     for faint, known in ((least, True), (least * (1 - 2.0**-30), False), (least / 2, False), (0.0, True)):
         assert decided(rows([faint]), 1.0) == decided(rows([-faint, 0.5]), 1.0) == [known]

@@ -7,13 +7,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from onelayer_checker.core.balls import ARITHMETICS, FLOAT32, FLOAT64, REAL, Ball, exact
+from onelayer_checker.core.balls import FLOAT32, FLOAT64, REAL, Ball, exact
 from onelayer_checker.core.exactness import (
     add_numbers,
     exact_products,
     sums_fit,
     whole_products,
 )
+from tests.checker.large import ARITHMETICS
 from tests.checker.orders import sums
 
 EVERY = list(ARITHMETICS.values())

@@ -14,12 +14,12 @@ import pytest
 from attacks.counterexamples import bundle
 from attacks.forged_functions import ASSUMED, near_cells, of_cells
 from attacks.functions import COPY, SILENT, about, constant, false_claims
-from onelayer_checker.core.balls import ARITHMETICS
 from onelayer_checker.core.graph import build
 from onelayer_checker.functions import cells as functions
 from onelayer_checker.functions.targets import Program, read_program
 from tests.checker import dense, honest
 from tests.checker.asked import check
+from tests.checker.large import ARITHMETICS
 
 FORGERIES = {f.name: f for f in of_cells(honest.bundle("cells"))}
 FALSE = [case for case in false_claims() if case.bundle.certificate["claims"][0]["type"] == "lp_error"]

@@ -11,10 +11,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from onelayer_checker.core.balls import ARITHMETICS, FLOAT32, REAL, Ball, exact
+from onelayer_checker.core.balls import FLOAT32, REAL, Ball, exact
 from onelayer_checker.search.operations import Gate
 from onelayer_checker.search.parts import Rows, Token
 from onelayer_checker.search.sums import Sums
+from tests.checker.large import ARITHMETICS
 from tests.checker.radii import TINY, U, gamma, number
 
 EVERY = pytest.mark.parametrize("A", ARITHMETICS.values(), ids=ARITHMETICS)

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from onelayer_checker.core import graph
-from onelayer_checker.core.balls import ARITHMETICS, FLOAT32, FLOAT64, REAL
+from onelayer_checker.core.balls import FLOAT32, FLOAT64, REAL
 from onelayer_checker.core.files import Malformed
 from onelayer_checker.core.graph import build
+from tests.checker.large import ARITHMETICS
 
 N, n, d, W, V, c = 5, 3, 2, 4, 3, 2
 

@@ -9,7 +9,6 @@ import pytest
 
 from attacks.forged_functions import near_hats, of_gates, of_hats
 from attacks.functions import about, constant, everywhere, false_claims, interpolator
-from onelayer_checker.core.balls import ARITHMETICS
 from onelayer_checker.core.graph import build
 from onelayer_checker.functions import cells as functions
 from onelayer_checker.functions import hats, simplices
@@ -18,6 +17,7 @@ from onelayer_checker.functions.simplices import sup_error
 from onelayer_checker.functions.targets import read_program
 from tests.checker import dense, honest
 from tests.checker.asked import check
+from tests.checker.large import ARITHMETICS
 
 FORGERIES = {f"{name}: {f.name}": (name, f) for name in ("hats",) for f in of_hats(honest.bundle(name))}
 FORGERIES |= {f"gates: {f.name}": ("gates", f) for f in of_gates(honest.bundle("gates"))}

@@ -10,12 +10,13 @@ import pytest
 
 from onelayer_checker.core import judge as judging
 from onelayer_checker.core import processes
-from onelayer_checker.core.balls import ARITHMETICS, FLOAT32, FLOAT64, REAL, Ball
+from onelayer_checker.core.balls import FLOAT32, FLOAT64, REAL, Ball
 from onelayer_checker.core.claims import Claim
 from onelayer_checker.core.files import Malformed
 from onelayer_checker.core.judge import Disagreement, Judge
 from onelayer_checker.core.samples import Data
 from tests.checker.counted import counted
+from tests.checker.large import ARITHMETICS
 
 
 class Readout:

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from onelayer_checker.core import layers
-from onelayer_checker.core.balls import ARITHMETICS, FLOAT32, REAL, Ball, exact, relu
+from onelayer_checker.core.balls import FLOAT32, REAL, Ball, exact, relu
 from onelayer_checker.core.layers import Layer, Stack, run_stack
+from tests.checker.large import ARITHMETICS
 
 EVERY = list(ARITHMETICS.values())
 

@@ -7,9 +7,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from onelayer_checker.core.balls import ARITHMETICS, FLOAT32, REAL, Ball, exact
+from onelayer_checker.core.balls import FLOAT32, REAL, Ball, exact
 from onelayer_checker.search.parts import Known, Token, added, whole
 from tests.checker import radii
+from tests.checker.large import ARITHMETICS
 from tests.checker.orders import sums
 from tests.checker.test_exact_sums import EVERY, LEAST, MOST, all_equal, draw, pool
 from tests.checker.test_radii import ball, same, scaled

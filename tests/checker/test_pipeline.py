@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onelayer_checker.core.balls import ARITHMETICS
 from onelayer_checker.core.graph import build
+from tests.checker.large import ARITHMETICS
 
 MODELS, N, n, d, width, s, c = 24, 240, 8, 4, 6, 2, 3
 

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from onelayer_checker.core import balls
-from onelayer_checker.core.balls import ARITHMETICS, NORMAL, TINY, Ball, U, exact
+from onelayer_checker.core.balls import NORMAL, TINY, Ball, U, exact
 from tests.checker import radii
 from tests.checker.counted import counted
+from tests.checker.large import ARITHMETICS
 
 EVERY = list(ARITHMETICS.values())
 parametrize = pytest.mark.parametrize("A", EVERY, ids=ARITHMETICS)

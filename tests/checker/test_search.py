@@ -7,12 +7,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from onelayer_checker.core.balls import ARITHMETICS, FLOAT32, REAL, Ball, exact
+from onelayer_checker.core.balls import FLOAT32, REAL, Ball, exact
 from onelayer_checker.core.layers import Layer, Stack, run_stack
 from onelayer_checker.search import operations, stack
 from onelayer_checker.search.builder import MOST_BLOCKS
 from onelayer_checker.search.plan import Plan
 from onelayer_checker.search.stack import Searched
+from tests.checker.large import ARITHMETICS
 from tests.checker.test_layers import inside, through
 from tests.checker.test_steps_and_cells import column, staircase
 

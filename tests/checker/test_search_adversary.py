@@ -8,10 +8,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from onelayer_checker.core.balls import ARITHMETICS, UP
+from onelayer_checker.core.balls import UP
 from onelayer_checker.core.layers import run_stack
 from onelayer_checker.search.operations import Add
 from onelayer_checker.search.plan import Plan
+from tests.checker.large import ARITHMETICS
 from tests.checker.searched_stacks import MODES, Habit, inside, points, stack
 
 STACKS, POINTS, HABITS = 30, 12, 2

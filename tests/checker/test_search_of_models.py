@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import onelayer
-from onelayer_checker.core.balls import ARITHMETICS, REAL, Ball
+from onelayer_checker.core.balls import REAL, Ball
 from onelayer_checker.core.graph import build
 from onelayer_checker.core.layers import run_stack
 from onelayer_checker.search.stack import Searched, accelerate
+from tests.checker.large import ARITHMETICS
 
 #: What is asked for; whether answers are numbers.
 ROUTES = {

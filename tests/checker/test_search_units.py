@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from onelayer_checker.core.balls import ARITHMETICS, FLOAT32, REAL, Ball, exact
+from onelayer_checker.core.balls import FLOAT32, REAL, Ball, exact
 from onelayer_checker.core.layers import Layer
 from onelayer_checker.search import cells as recognised
 from onelayer_checker.search.cells import families, staircases
@@ -15,6 +15,7 @@ from onelayer_checker.search.operations import MOST_LIVE, Add, Collect, Evaluate
 from onelayer_checker.search.parts import Known, Rows, Token, added
 from onelayer_checker.search.steps import FEW_STEPS, RowSteps, Steps
 from onelayer_checker.search.sums import Sums
+from tests.checker.large import ARITHMETICS
 from tests.checker.searched_stacks import Habit, inside
 
 EVERY = pytest.mark.parametrize("A", ARITHMETICS.values(), ids=ARITHMETICS)
@@ -112,7 +113,7 @@ def test_steps_that_flushing_or_biases_undo() -> None:
     backwards = Steps(0, -1.0, np.array([2.0**-127]), np.array([-1.0]), 1.0, 1.0)
     assert backwards.decide(exact(np.array([[-(2.0**-126) * 0.75]])), FLOAT32).tolist() == [-1]
     assert backwards.decide(exact(np.array([[-(2.0**-126) * 0.75]])), REAL).tolist() == [1]
-    steep = Steps(0, 1.0, np.array([2.0]), np.array([1.0]), 2.0**123, 1.0)  # a bias of 2^123
+    steep = Steps(0, 1.0, np.array([2.0]), np.array([1.0]), 2.0**124, 1.0)  # a bias of 2^124
     assert steep.decide(exact(np.zeros((1, 1))), FLOAT32).tolist() == [-1]
     assert steep.decide(exact(np.zeros((1, 1))), REAL).tolist() == [0]
 

@@ -7,11 +7,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from onelayer_checker.core.balls import ARITHMETICS, FLOAT32, FLOAT64, NORMAL, REAL, Ball, exact
+from onelayer_checker.core.balls import FLOAT32, FLOAT64, NORMAL, REAL, Ball, exact
 from onelayer_checker.search import cells as finding
 from onelayer_checker.search import steps as stepping
 from onelayer_checker.search.cells import Cells, families, in_range, staircases
 from onelayer_checker.search.steps import RowSteps, Steps, _upto, ends, within_range
+from tests.checker.large import ARITHMETICS
 
 EVERY = list(ARITHMETICS.values())
 
@@ -308,11 +309,12 @@ def test_subnormal_numbers_may_be_flushed(A) -> None:
         W, b = np.full((1, 2, 1), -slope), np.full((2, 1), bias)
         ((_, steps),) = staircases(W, b, np.ones(2, bool), np.zeros(2, int))
         assert steps.smallest == smallest
-        assert steps.largest == max(slope, bias, 1)
+        assert (steps.largest, steps.steepest) == (max(bias, 1), slope)
         W, b = column((-np.inf, bias / slope, slope), (bias / slope + 9, np.inf, slope))
         cells = only_family(W, b)
         assert cells.smallest == min([1.0, *np.abs(W[W != 0]), *np.abs(b[b != 0])])
-        assert cells.largest == max([1.0, *np.abs(W[W != 0]), *np.abs(b[b != 0])])
+        assert cells.largest == max([1.0, *np.abs(b[b != 0])])
+        assert cells.steepest == max([1.0, *np.abs(W[W != 0])])
         assert cells.units == 2
 
 
@@ -325,11 +327,11 @@ def test_what_might_overflow_is_not_decided(A) -> None:
     for reach, largest, units, fits in (
         (A.big / 16, 1.0, 1, True),
         (A.big / 4, 1.0, 1, False),
-        (A.big / 64, 8.0, 1, False),
+        (A.big / 32, 8.0, 1, False),
         (A.big / 64, 1.0, 16, False),
         (A.big / 256, 4.0, 4, True),
         (0.0, A.big / 32, 1, True),
-        (0.0, A.big / 8, 1, False),
+        (0.0, A.big / 5, 1, False),
     ):
         for ends_ in ((0.0, reach), (-reach, 0.0)):
             assert within_range(np.array([ends_[0]]), np.array([ends_[1]]), largest, units, A)[0] == fits
@@ -446,17 +448,17 @@ def test_edges_that_are_not_exact_are_rounded_outward(A) -> None:
 def test_each_token_is_within_range_alone(A) -> None:
     """Beside a token that is far away: the bound is the same as that of a token alone."""
     for reach, largest, units, fits in (
-        (0.0, A.big / 20, 1, True),
-        (0.0, A.big / 16, 1, False),
-        (A.big / 10, 1.0, 1, True),
-        (A.big / 10, 1.0, 2, False),
+        (0.0, A.big / 6, 1, True),
+        (0.0, A.big / 5, 1, False),
+        (A.big / 8, 1.0, 1, True),
+        (A.big / 8, 1.0, 2, False),
     ):
         for low, high in ((0.0, reach), (-reach, 0.0)):
             beside = within_range(np.array([low, np.nan]), np.array([high, np.nan]), largest, units, A)
             assert beside.tolist() == [fits, False]
             assert within_range(np.array([low]), np.array([high]), largest, units, A).tolist() == [fits]
     steps = Steps(0, 1.0, np.array([1.0]), np.array([0.5]), 1.0, 1.0)
-    assert steps.decide(exact(np.array([[A.big / 10], [A.big / 7]])), A).tolist() == [1, -1]
+    assert steps.decide(exact(np.array([[A.big / 6], [A.big / 5]])), A).tolist() == [1, -1]
 
 
 @pytest.mark.parametrize("few", [0, 8])
@@ -485,8 +487,8 @@ def test_rows_at_the_ends_of_the_range(A) -> None:
     faint = 8 * (A.tiny + NORMAL)
     for table, slope, t, sure in (
         ([[-A.big / 4, 1.0]], 1.0, 3.0, False),
-        ([[0.25]], 0.25, A.big / 10, False),
-        ([[0.25]], 0.25, A.big / 20, True),
+        ([[0.25]], 0.25, A.big / 2, False),
+        ([[0.25]], 0.25, A.big / 3, True),
         ([[0.0]], faint, 1.0, True),
         ([[0.0]], faint / 2, 1.0, False),
         ([[faint, 0.5]], 1.0, 3.0, True),

@@ -9,9 +9,10 @@ import pytest
 
 from onelayer_checker.core import graph
 from onelayer_checker.core.averages import Totals
-from onelayer_checker.core.balls import ARITHMETICS, FLOAT32, FLOAT64, REAL, Ball, dot, exact, softmax
+from onelayer_checker.core.balls import FLOAT32, FLOAT64, REAL, Ball, dot, exact, softmax
 from onelayer_checker.core.files import Malformed
 from onelayer_checker.core.graph import Network, Stream, build
+from tests.checker.large import ARITHMETICS
 from tests.checker.test_graph import found, plainly
 
 EVERY = list(ARITHMETICS.values())

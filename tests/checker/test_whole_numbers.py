@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onelayer_checker.core.balls import ARITHMETICS, Ball, exact
+from onelayer_checker.core.balls import Ball, exact
 from onelayer_checker.core.exactness import (
     add_numbers,
     exact_products,
@@ -13,6 +13,7 @@ from onelayer_checker.core.exactness import (
     whole_products,
 )
 from onelayer_checker.search.parts import added
+from tests.checker.large import ARITHMETICS
 
 parametrize = pytest.mark.parametrize("A", ARITHMETICS.values(), ids=ARITHMETICS)
 

@@ -13,10 +13,12 @@ from onelayer.gadgets.clamp import Clamp
 from onelayer.gadgets.gadget import Gadget
 from onelayer.gadgets.hats import Hats
 from onelayer.gadgets.layout import layouts
-from onelayer.gadgets.line import Line, trapezoids
+from onelayer.gadgets.line import Line, trapezoids, whole_cells
 from onelayer.gadgets.logits import Logits
+from onelayer.gadgets.lookups import Lookups
 from onelayer.gadgets.packed import Packed
 from onelayer.gadgets.place_gates import PlaceGates
+from onelayer.gadgets.planes import Planes
 from onelayer.gadgets.plateaus import Plateaus
 from onelayer.gadgets.print_steps import PrintSteps
 from onelayer.gadgets.ranks import Ranks
@@ -80,6 +82,27 @@ def retrieval(rng: Rng, dtype: np.dtype) -> Case:
     constant = rng.integers(-3, 4, 1).astype(dtype)
     gadget = Retrieval(inputs, tuple(line for line, _ in found), entries, C, constant)
     return Case(gadget, np.floor(anywhere(rng, inputs, top, dtype)), anywhere(rng, inputs, top, dtype))
+
+
+def lookups(rng: Rng, dtype: np.dtype) -> Case:
+    inputs, sums = some(rng, 1, 5), some(rng, 1, 4)
+    found = [cut(rng, some(rng, 2, 7), dtype, i) for i in range(inputs) if i == 0 or rng.random() < 0.7]
+    tables = rng.integers(-20, 20, (sum(line.count for line, _ in found), sums)).astype(dtype)
+    carried = tuple(rng.permutation(inputs)[: some(rng, 0, inputs)].tolist())
+    top = max(float(ends[-1]) for _, ends in found)
+    gadget = Lookups(
+        inputs, tuple(line for line, _ in found), carried, tables, rng.integers(0, 9, sums).astype(dtype)
+    )
+    return Case(gadget, np.floor(anywhere(rng, inputs, top, dtype)), anywhere(rng, inputs, top, dtype))
+
+
+def planes(rng: Rng, dtype: np.dtype) -> Case:
+    R, G, P, base = some(rng, 1, 9), some(rng, 1, 5), some(rng, 1, 3), some(rng, 2, 60)
+    cells = [some(rng, 1, (R, G)[i % 2]) for i in range(2 * TABLES)]
+    lines = tuple(Line(i, *whole_cells(1 + 2 * np.arange(K - 1), dtype)) for i, K in enumerate(cells))
+    entries = rng.integers(0, base, (TABLES, R, P, G)).astype(dtype)
+    gadget = Planes(2 * TABLES, lines, entries, base, rng.integers(-3, 4, 1).astype(dtype))
+    return Case(gadget, np.floor(anywhere(rng, 2 * TABLES, 20.0, dtype)), anywhere(rng, 2 * TABLES, 20.0, dtype))
 
 
 def split(rng: Rng, digits: int) -> tuple[int, ...]:
@@ -240,6 +263,8 @@ CASES: dict[str, Callable[[Rng, np.dtype], Case]] = {
     for made in (
         plateaus,
         retrieval,
+        lookups,
+        planes,
         packed,
         table,
         choice,

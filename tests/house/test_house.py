@@ -58,6 +58,7 @@ PARTS = {
     "contexts.stream": "the residual stream that every mapping reads",
     "readouts.cells": "cuts coordinates into cells, for table, retrieval and bits",
     "readouts.false_hits": "bounds how many unknown inputs a readout takes for stored ones",
+    "contexts.small_codes": "codes of tokens that 16 bits hold, for tallies",
     "readouts.fit": "chooses among the readouts, or names the samples in their way",
     "readouts.method": "what every readout is, and where it is registered",
     "readouts.packed_blocks": "packed, of keys that come in blocks",

@@ -14,9 +14,10 @@ import onelayer
 from onelayer import DataError, HypothesisError, OptionError, cast
 from onelayer.export.torch import to_torch
 from onelayer.measure import half as half_pass
-from onelayer.measure.half import LIMITS, half_outputs, nearest
+from onelayer.measure.half import half_outputs
 from onelayer.measure.survival import round_weights
 from onelayer.network import Attention, Embedding, Grouped, Linear, Transformer, blocks
+from onelayer.network.formats import LIMITS, nearest
 from onelayer.problems.tables import example, read_table
 
 memorize = partial(onelayer.memorize, certify=False)

@@ -60,6 +60,9 @@ def function(target: Any, **options: Any) -> Callable[[], Made]:
     return make
 
 
+PLACED, EIGHTHS = np.arange(40).reshape(10, 4) % 13, np.arange(48).reshape(6, 4, 2) / 8
+
+
 MAKERS: dict[str, Callable[[], Made]] = {
     "classes in float64": stored(X, Y),
     "classes in float32": stored(F, Y),
@@ -91,6 +94,10 @@ MAKERS: dict[str, Callable[[], Made]] = {
         for readout in ("plateaus", "boxes", "table", "retrieval", "bits", "triangular")
     },
     "readout packed": stored(np.arange(4000).reshape(-1, 4), np.arange(4000).reshape(-1, 4) % 7, readout="packed"),
+    "mapping tallies": stored(EIGHTHS, np.arange(6) % 5, scope="sequence", mapping="tallies", readout="planes"),
+    "readout planes": stored(PLACED, PLACED % 3, readout="planes", positions=True),
+    "ids in bfloat16": stored(PLACED, PLACED[:, 0] % 4, dtype="bfloat16", positions=True),
+    "reals in float16": stored(EIGHTHS, np.arange(24).reshape(6, 4) % 7, dtype="float16"),
     "interpolated reals": stored(X, REALS, readout="triangular", dtype="float64"),
     "text of bytes": text(b"\xff\x00\xff\x01 \xff", 2),
     "text": text(TEXT, 6),

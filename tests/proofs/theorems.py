@@ -56,12 +56,13 @@ class Format:
         return {x} if self.normal(x) else {x, Q(0)}
 
 
+BINARY16, BFLOAT16 = Format(11, -24), Format(8, -133)
 BINARY32, BINARY64, EXACT = Format(24, -149), Format(53, -1074), Format(None)
 #: In which the checker itself computes midpoints: it refuses to start on a machine that flushes.
 OWN = Format(53, -1074, flushes=False)
 #: The arithmetic of a claim; and that in which sums must be exact, which of real numbers are the midpoints.
-MODEL = {"float32": BINARY32, "float64": BINARY64, "real": EXACT}
-SUMS = {"float32": BINARY32, "float64": BINARY64, "real": OWN}
+FORMATS = {"float16": BINARY16, "bfloat16": BFLOAT16, "float32": BINARY32, "float64": BINARY64}
+MODEL, SUMS = FORMATS | {"real": EXACT}, FORMATS | {"real": OWN}
 
 
 def power(x: Fraction) -> bool:

@@ -95,19 +95,20 @@ def certify_data(
     """Ask the checker to prove that this model gives these answers, and what else it can prove; claim that.
 
     The data is as the checker reads it (`certificates/data.py`). What is claimed:
-    memorizes  in real arithmetic and in the model's dtype: classes exactly; reals to within ``tolerance``, without
-               which it is the rounding to that dtype. What cannot be proved is an error that names the first wrong
-               answer, or the bound that can be
+    memorizes  in real arithmetic and in the model's dtype, and in 16 bits if it was made for them: classes
+               exactly; reals to within ``tolerance``, without which it is the rounding to that dtype. What cannot
+               be proved is an error that names the first wrong answer, or the bound that can be
     argmax     instead, of a model with logits: the output of the right class leads, by the margin that is proved
     separated  in real arithmetic, with the largest delta; left out if two contexts with equal answers coincide
     robust     in the model's dtype, for real tokens, with a radius in which no answer changes
     rejects    in the model's dtype, if it has a default: sequences put together at random that get it
     Within a ``budget`` of operations only memorizes and separated are tried.
     """
-    scope, dtype, names = model.form.scope, str(model.transformer.dtype), certifiable(names_of(model))
+    scope, dtype, names = model.form.scope, model.arithmetic, certifiable(names_of(model))
+    arithmetics = dict.fromkeys(("real", str(model.transformer.dtype), dtype))
     most = {"eps": allowed_error(model, tensors["answers"], tolerance)}
     kind, least = ("argmax", {"margin": LEAST}) if model.has_logits else ("memorizes", {"eps": 0.0})
-    asked_for = [Claim(kind, arith, scope, least) for arith in ("real", dtype)]
+    asked_for = [Claim(kind, arith, scope, least) for arith in arithmetics]
     entries = [claim.to_json() for claim in asked_for]
     report = judge_claims(model.transformer, tensors, names, entries, progress, [], budget=budget or float("inf"))
     if not model.has_logits:

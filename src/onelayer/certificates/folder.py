@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
-from safetensors.numpy import load as load_tensors
 
 from onelayer.certificates.names import FILE as NAMES
 from onelayer.certificates.names import Names
+from onelayer.certificates.tensors import load_tensors
 from onelayer.errors import FileError
 from onelayer_checker import Claim, check
 

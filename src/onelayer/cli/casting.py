@@ -8,10 +8,10 @@ import typer
 
 from onelayer.cli.console import AsJson, Data, Model, about, print_json, progress, say
 from onelayer.cli.exit_codes import ExitCode
-from onelayer.measure.half import Half
 from onelayer.measure.survival import ANSWERS
 from onelayer.measure.survival import cast as cast_model
 from onelayer.model import load
+from onelayer.network.formats import Half
 from onelayer.problems.tables import read_table
 
 

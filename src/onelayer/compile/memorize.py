@@ -94,11 +94,11 @@ def memorize(
     lengths   number of tokens of each sequence, when they differ and X is an array
     rank      head size; by default the smallest that separates with a safe margin
     dtype     "float32" or "float64", in which the model runs; by default float32 when it holds tokens and answers
-              exactly, and separates the contexts, else float64
+              exactly, and separates the contexts, else float64; or "bfloat16", "float16": docs/guarantees.md
     mapping   how contexts are told apart: "temperature", "shared_query", "lattice" (sums of whole numbers),
-              "averages", "rank_one" (Theorem K), "published" (Theorem 2, whose constants no float holds), or "auto"
+              "averages", "rank_one" (Theorem K), "published" (Theorem 2: no float holds it), "tallies", or "auto"
     readout   how answers are read off: "plateaus", "boxes", "table", "retrieval", "packed" (several answers to a
-              weight), "bits", "triangular", or "auto"; "logits" is "auto" with ``logits``
+              weight), "planes", "bits", "triangular", or "auto"; "logits" is "auto" with ``logits``
     positions whether the order of the tokens matters
     default   what an input that is not stored is answered. Some contexts are so close to stored ones that they are
               taken for them: the ledger bounds their share (``false_hits``) and measures it. A sequence with a
@@ -226,6 +226,7 @@ def _ledger(problem: Problem, found: BestCandidate, model: Model) -> list[Consta
     assert f.readout is not None
     kind = f.readout.kind
     interpolates = READOUTS[kind].interpolates
+    itemsize = problem.dtype.itemsize if problem.format is None else 2
     at_least = "at the nearest just" if c.coordinates.shape[1] == 1 else "at least"
     why = "asked for" if problem.readout == kind else f.readout.compared
     rows = problem.answers.rows
@@ -239,7 +240,7 @@ def _ledger(problem: Problem, found: BestCandidate, model: Model) -> list[Consta
         Constant("mapping", found.route.mapping, found.route.why),
         Constant("readout", kind, why),
         Constant("rank", int(found.route.rank), "size of the one head, and number of context coordinates"),
-        Constant("dtype", str(problem.dtype), "arithmetic in which the model runs"),
+        Constant("dtype", problem.arithmetic, "arithmetic in which the model runs"),
         Constant("seed", problem.seed, "same data and seed, same weights"),
         Constant("attempts", found.attempts, "random directions and temperatures tried"),
         Constant("sequences", problem.sequences.N, "N"),
@@ -248,7 +249,9 @@ def _ledger(problem: Problem, found: BestCandidate, model: Model) -> list[Consta
         *c.constants,
         Constant("gap", f.gap, f"two ids told apart are {at_least} this far from each other"),
         Constant("answer_gap", f.answer_gap, f"two ids with different answers are {at_least} this far apart"),
-        Constant("radius_upper", c.radius, f"a-priori bound on the rounding error of an id in {problem.dtype}"),
+        Constant(
+            "radius_upper", c.radius, f"a-priori bound on the rounding error of an id in {problem.arithmetic}"
+        ),
         *([] if interpolates else saturates),
         *unknown_inputs(problem, found, model),
         Constant(
@@ -258,7 +261,7 @@ def _ledger(problem: Problem, found: BestCandidate, model: Model) -> list[Consta
         Constant("bits_available", float(np.log2(c.span / c.radius)) if c.span else 0.0, "log2(span/radius_upper)"),
         Constant("answer_rounding", rounding, f"largest |answer - answer in {problem.dtype}|"),
         Constant("parameters", model.n_parameters, "every weight and bias, zeros of full matrices included"),
-        Constant("bytes", model.n_parameters * problem.dtype.itemsize, "of weights"),
+        Constant("bytes", model.n_parameters * itemsize, "of weights"),
     ]
 
 

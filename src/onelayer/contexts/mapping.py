@@ -10,6 +10,7 @@ import numpy as np
 
 from onelayer.contexts.head import ContextMap
 from onelayer.contexts.stream import Stream
+from onelayer.network.formats import Format
 from onelayer.problems.sequences import Sequences
 from onelayer.registry import Registry
 
@@ -30,6 +31,7 @@ class Wanted:
     attempt: int
     per_sequence: bool = False  # one context for all tokens of a sequence
     tabular: bool = False  # most likely read off by a table
+    format: Format | None = None  # of 16 bits, in which all is to be exact
 
 
 class ContextMapping(ABC):

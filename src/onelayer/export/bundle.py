@@ -14,22 +14,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from safetensors import SafetensorError
-from safetensors.numpy import load as load_tensors
-from safetensors.numpy import save as save_tensors
 
 from onelayer.certificates import names as names_file
 from onelayer.certificates.certificate import LOOPED, Certificate
 from onelayer.certificates.folder import CERTIFICATE, DATA, read_files
 from onelayer.certificates.names import FILE as NAMES
 from onelayer.certificates.names import Names, names_of
+from onelayer.certificates.tensors import load_tensors, save_tensors
 from onelayer.errors import FileError, OptionError
 from onelayer.export.former import FIRST, FORMER, former_interface, former_names
 from onelayer.gadgets.stacks import Covered
 from onelayer.interfaces import Answers, interface_from_json
 from onelayer.ledger import Ledger
 from onelayer.network import Transformer, structure
+from onelayer.network.formats import FORMATS
 from onelayer.problems.answers import AnswerForm
 from onelayer_checker import MANIFEST, folder_of
 
@@ -63,8 +62,11 @@ def files(model: Model) -> dict[str, bytes]:
         raise OptionError("data", "a certificate of this very model", found, "Certify this model.")
     named = names_file.to_bytes(names)
     description = _describe(model) | {"names_sha256": hashlib.sha256(named).hexdigest()}
-    tensors = {name: np.ascontiguousarray(a) for name, a in model.transformer.tensors()}
-    weights = save_tensors(tensors, metadata={"description_sha256": _digest_of(description)})
+    tensors, half = dict(model.transformer.tensors()), FORMATS.get(model.arithmetic)  # type: ignore[call-overload]
+    if half is not None and not all(half.holds(a).all() for a in tensors.values()):
+        half = None  # other weights were put in since it was made
+    name = None if half is None else half.name
+    weights = save_tensors(tensors, {"description_sha256": _digest_of(description)}, name)
     description["weights_sha256"] = hashlib.sha256(weights).hexdigest()
     proof = {} if certificate is None else certificate.files(weights)
     text = json.dumps(description, indent=1, allow_nan=False).encode()

@@ -26,6 +26,7 @@ import numpy as np
 
 from onelayer.errors import MissingExtraError
 from onelayer.network import weights as w
+from onelayer.network.formats import FORMATS
 from onelayer.network.weights import Array, Transformer
 
 if TYPE_CHECKING:
@@ -40,8 +41,12 @@ except ImportError as missing:
 
 def to_torch(model: Model | Transformer) -> OneLayer:
     """The model as a module: tokens [N, n, d] (or ids [N, n]) and lengths [N], or an attention_mask [N, n], to
-    outputs [N, n, q]. `torch.jit.script` takes it."""
-    return OneLayer(model if isinstance(model, Transformer) else model.transformer)
+    outputs [N, n, q]. `torch.jit.script` takes it. A model made for 16 bits is one of that dtype; others are exact
+    in the dtype they are in, and `net.half()` of them is not what was proved: `cast` counts what survives."""
+    if isinstance(model, Transformer):
+        return OneLayer(model)
+    net = OneLayer(model.transformer)
+    return net.to(getattr(torch, model.arithmetic)) if model.arithmetic in FORMATS else net
 
 
 class OneLayer(nn.Module):

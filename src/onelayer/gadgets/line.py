@@ -113,6 +113,19 @@ def trapezoids(low: Array, high: Array, dtype: DTypeLike) -> tuple[Array, Array,
     return weight, bias, guard
 
 
+def whole_cells(starts: Array, dtype: DTypeLike) -> tuple[Array, Array]:
+    """Weights and biases [K, 2] of cells of whole numbers, of which all but the first begin at ``starts``.
+
+    A cell reaches half a step beyond its numbers, and is off a quarter of a step before the next: biases 4 a - 2 of
+    numbers a have one bit more than a, so that few bits hold them.
+    """
+    edge, K = 4.0 * np.asarray(starts, np.float64) - 2.0, len(starts) + 1
+    weight, bias = np.zeros((K, 2), dtype), np.full((K, 2), -1, dtype)
+    weight[:-1, 0], bias[:-1, 0] = 4.0, -edge
+    weight[1:, 1], bias[1:, 1] = -4.0, edge
+    return weight, bias
+
+
 def _bucket_ends(ends: Array) -> tuple[Array, float, float]:
     """Buckets with at most one end in each, or none. A wrong guess, by rounding, is not a decided one."""
     gap = float(np.diff(ends).min(initial=np.inf))

@@ -8,8 +8,10 @@ from onelayer.gadgets.clamp import Clamp
 from onelayer.gadgets.gadget import Gadget
 from onelayer.gadgets.hats import Hats
 from onelayer.gadgets.logits import Logits
+from onelayer.gadgets.lookups import Lookups
 from onelayer.gadgets.packed import Packed
 from onelayer.gadgets.place_gates import PlaceGates
+from onelayer.gadgets.planes import Planes
 from onelayer.gadgets.plateaus import Plateaus
 from onelayer.gadgets.ranks import Ranks
 from onelayer.gadgets.retrieval import Retrieval
@@ -22,8 +24,10 @@ from onelayer.gadgets.zigzags import Zigzags
 GADGETS: list[type[Gadget]] = [
     Packed,
     Retrieval,
+    Planes,
     Table,
     Choice,
+    Lookups,
     PlaceGates,
     Zigzags,
     Ranks,

@@ -12,40 +12,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Literal
 
 import numpy as np
 
 from onelayer.network.blocks import ATTENTION_BYTES, Rows, over_threads, sequence_blocks
+from onelayer.network.formats import Half, nearest
 from onelayer.network.heads import visible_keys
 from onelayer.network.layers import apply_layer
 from onelayer.network.weights import Array, Attention, Grouped, Kind, Layer, Transformer
 
-Half = Literal["float16", "bfloat16"]
-#: The largest finite number of each dtype.
-LIMITS: dict[Half, float] = {"float16": 65504.0, "bfloat16": float.fromhex("0x1.fep127")}
 #: Scratch of one block of a stack; rounding keeps several copies of it.
 BLOCK_BYTES = 1 << 20
 
 Rounding = Callable[[Array], Array]
 Runner = Callable[[Callable[[Rows], None], list[Rows]], None]
-
-
-def nearest(values: Array, dtype: Half) -> Array:
-    """The nearest numbers of the dtype, ties to even, as float32; what is beyond its range becomes infinite."""
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        single = np.asarray(values).astype(np.float32, copy=False)
-        if dtype == "float16":
-            return single.astype(np.float16).astype(np.float32)
-    # bfloat16 is the upper half of a float32: add just under half of its last bit, or just half if that bit is
-    # set, and cut. A carry goes into the exponent as it should; only a NaN may not be touched by one.
-    bits = single.view(np.uint32)
-    kept = (bits >> np.uint32(16)) & np.uint32(1)
-    kept += np.uint32(0x7FFF)
-    kept += bits
-    kept &= np.uint32(0xFFFF0000)
-    result: Array = np.where(np.isnan(single), np.float32(np.nan), kept.view(np.float32))
-    return result
 
 
 def half_outputs(model: Transformer, dtype: Half, X: Array, lengths: Array | None, i: Array, k: Array) -> Array:

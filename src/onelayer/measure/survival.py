@@ -14,7 +14,8 @@ import numpy as np
 
 from onelayer.errors import OptionError, PrecisionError
 from onelayer.interfaces import Examples
-from onelayer.measure.half import LIMITS, Half, half_outputs, nearest
+from onelayer.measure.half import half_outputs
+from onelayer.network.formats import LIMITS, Half, nearest
 from onelayer.network.weights import Array, Transformer
 from onelayer.problems.answers import Answers, in_classes_of, read_answers
 from onelayer.problems.scopes import answer_places

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from onelayer.network.blocks import over_threads
 from onelayer.problems.blocks import blocks
-from onelayer.readouts import bits, packed, plateaus, retrieval, table, triangular
+from onelayer.readouts import bits, packed, planes, plateaus, retrieval, table, triangular
 from onelayer.readouts.method import READOUTS, Task, names_of
 from onelayer.readouts.readout import Readout
 
 Array = NDArray[Any]
 
 #: These modules register what "auto" compares.
-OURS = (plateaus, table, retrieval, packed, bits, triangular)
+OURS = (plateaus, table, retrieval, packed, planes, bits, triangular)
 #: A plateau reaches at least three eighths of the gap beyond its ids, so a gap of 8/3 radii is enough.
 GAP_IN_RADII = 2.8
 #: In boxes an id moves by a radius, a merged twin lies two radii off, and the plateau must hold both.
@@ -131,6 +131,7 @@ def _lattice_kinds(keys: Array, values: Array, task: Task) -> tuple[list[str], s
     if task.readout != "auto":
         return [task.readout], "asked for"
     able = [name for name in names_of("on_lattice") if keys.shape[1] >= READOUTS[name].least_coordinates]
+    able = [name for name in able if READOUTS[name].automatic]
     if task.default is not None:
         able = [name for name in able if READOUTS[name].knows_stored]
     if task.false_hits is not None:

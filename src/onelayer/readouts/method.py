@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from onelayer.network.formats import Format
 from onelayer.readouts.readout import Readout
 from onelayer.registry import Registry
 
@@ -29,6 +30,7 @@ class Task:
     seed: int
     false_hits: float | None = None  # the share of unknown inputs that may not get it, if a person chose
     once: bool = False  # what is drawn at random is drawn once
+    format: Format | None = None  # of 16 bits, in which all is to be exact
 
 
 class ReadoutMethod(ABC):
@@ -50,6 +52,8 @@ class ReadoutMethod(ABC):
     interpolates: ClassVar[bool] = False
     #: On a lattice it finds nothing, and soon, if coordinates are met again: they need not be looked for before.
     refuses_equals: ClassVar[bool] = False
+    #: "auto" compares it with others.
+    automatic: ClassVar[bool] = True
     #: Coordinates that it needs on a lattice.
     least_coordinates: ClassVar[int] = 1
     why: ClassVar[str] = ""  # it is chosen, where nobody asked for it

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from onelayer.contexts import averages, lattice, published, rank_one, shared_query, temperature
+from onelayer.contexts import averages, lattice, published, rank_one, shared_query, tallies, temperature
 from onelayer.contexts.mapping import MAPPINGS
 from onelayer.errors import HypothesisError, OptionError
 from onelayer.readouts import fit
@@ -16,7 +16,7 @@ from onelayer.statements import CATALOGUE
 
 MAX_RANK = 64
 #: These modules register what the options name.
-OURS = (temperature, shared_query, lattice, averages, rank_one, published, *fit.OURS)
+OURS = (temperature, shared_query, lattice, averages, rank_one, published, tallies, *fit.OURS)
 
 
 def mapping_names() -> list[str]:

@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from onelayer.errors import OptionError, PrecisionError
+from onelayer.network.formats import FORMATS, Format
 from onelayer.problems.answers import AnswerForm, Answers, read_answers
 from onelayer.problems.blocks import every
 from onelayer.problems.scopes import Scope, for_each_token
 from onelayer.problems.sequences import Sequences, read_sequences
+from onelayer.search.sixteen_bits import refuse_beyond
 
 Array = NDArray[Any]
 #: Names of what is registered, or "auto".
@@ -70,6 +72,12 @@ class Problem:
     seed: int
     false_hits: float | None = None  # which share of unknown inputs may not get it, if a person chose
     logits: bool = False  # behind the class number, one for each class
+    format: Format | None = None  # of 16 bits, in which all is to be exact; ``dtype`` then is that of the arrays
+
+    @property
+    def arithmetic(self) -> str:
+        """The name of the format in which the model runs."""
+        return str(self.dtype) if self.format is None else self.format.name
 
     def rows(self, per_sequence: bool) -> Array:
         """Answers [T, q], one per sample of the chosen mapping."""
@@ -92,12 +100,7 @@ class Problem:
 def read_problem(X: Any, Y: Any, options: Options) -> Problem:
     """Check everything that can be checked without building anything."""
     seed, scope, dtype = options.get("seed", 0), options.get("scope"), options.get("dtype")
-    try:
-        number = np.dtype("float32" if dtype is None else dtype)
-    except TypeError:
-        number = np.dtype(object)
-    if number not in (np.float32, np.float64):
-        raise OptionError("memorize", "dtype float32 or float64", f"dtype {number} was asked for", "Change it.")
+    number, small = _number(dtype)
     if type(seed) is not int or seed < 0:
         raise OptionError("memorize", "a whole seed of at least 0", f"seed={seed!r}", "Give 0, 1, 2, ...")
     if scope not in (None, "token", "sequence"):
@@ -106,6 +109,8 @@ def read_problem(X: Any, Y: Any, options: Options) -> Problem:
     answers = read_answers(Y, sequences, scope)
     readout, logits = _logits(options, answers.form)
     answers, default = _with_default(answers, options.get("default", NO_DEFAULT))
+    if small is not None:
+        refuse_beyond(small, sequences, answers, default, logits, bool(options.get("positions")))
     shortage = _shortage(answers, default, number)
     if dtype is None and (shortage or not _float32_holds(sequences, answers, default)):
         number = np.dtype("float64")
@@ -118,14 +123,40 @@ def read_problem(X: Any, Y: Any, options: Options) -> Problem:
         number,
         dtype is None,
         bool(options.get("positions", False)),
-        options.get("mapping", "auto"),
+        _for_format(small or readout == "planes", options.get("mapping", "auto"), "tallies"),
         options.get("rank"),
-        readout,
+        _for_format(small, readout, "planes"),
         default,
         seed,
         _false_hits(options.get("false_hits"), default),
         logits,
+        small,
     )
+
+
+def _number(dtype: DTypeLike | None) -> tuple[np.dtype[Any], Format | None]:
+    """The dtype of the arrays, and the format of 16 bits that was asked for, if one was."""
+    name = dtype if isinstance(dtype, str) else None
+    try:
+        number = np.dtype("float32" if dtype is None or name == "bfloat16" else dtype)
+    except TypeError:
+        number = np.dtype(object)
+    if name == "bfloat16" or number == np.float16:
+        return np.dtype(np.float32), FORMATS["bfloat16" if name == "bfloat16" else "float16"]
+    if number not in (np.float32, np.float64):
+        needs = "dtype float32, float64, float16 or bfloat16"
+        raise OptionError("memorize", needs, f"dtype {dtype!r:.40} was asked for", "Change it.")
+    return number, None
+
+
+def _for_format(small: Format | bool | None, wish: str, only: str) -> str:
+    """What is there for 16 bits, unless another was asked for."""
+    if not small or wish == only:
+        return wish
+    if wish != "auto":
+        needs = f'"{only}" or "auto" for numbers of 16 bits'
+        raise OptionError("memorize", needs, f'"{wish}" was asked for', "Leave it out.")
+    return only
 
 
 def _logits(options: Options, form: AnswerForm) -> tuple[Readout, bool]:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.contexts import lattice
+from onelayer.contexts import lattice, tallies
 from onelayer.contexts.head import ContextMap
 from onelayer.contexts.mapping import MAPPINGS, ContextMapping, Wanted
 from onelayer.contexts.stream import RealStream, Stream, open_stream
@@ -87,7 +87,7 @@ def search(problem: Problem, on_step: Step | None = None, float64_is_next: bool 
     last: BestCandidate | HypothesisError | None = None
     for route in routes(problem):
         if on_step is not None:
-            on_step(f"looking for contexts: {route.mapping}, rank {route.rank}, {problem.dtype}")
+            on_step(f"looking for contexts: {route.mapping}, rank {route.rank}, {problem.arithmetic}")
         found = _search_route(problem, stream, route, automatic)
         if isinstance(found, BestCandidate) and found.fit.readout is not None and found.fit.margin >= 1:
             return found
@@ -152,6 +152,8 @@ def _rejects_on_a_lattice(problem: Problem) -> bool:
 
 def _lattice_rank(problem: Problem) -> int:
     """A large table needs more coordinates to choose from, or some row is ambiguous along all of them."""
+    if problem.mapping == tallies.Tallies.name:
+        return tallies.DEFAULT_RANK
     more = _tabular(problem) and len(problem.answers.rows) > VERY_LARGE_TABLE
     if _prints(problem):
         return packed_sizes.WITH_PRINTS
@@ -182,7 +184,9 @@ def _search_route(
     per_sequence = is_per_sequence(problem, route)
     rows = problem.rows(per_sequence)
     wanted, allowed = route.kind.attempts(problem.sequences, len(problem.answers.rows), problem.dtype)
-    drawn = Wanted(problem.sequences, stream, route.rank, problem.seed, 0, per_sequence, _tabular(problem))
+    drawn = Wanted(
+        problem.sequences, stream, route.rank, problem.seed, 0, per_sequence, _tabular(problem), problem.format
+    )
     best: BestCandidate | None = None
     for attempt in range(allowed):
         try:
@@ -200,6 +204,7 @@ def _search_route(
             problem.default,
             problem.seed,
             problem.false_hits,
+            format=problem.format,
         )
         result = fit(context_map.coordinates, task, route.kind.on_lattice)
         if attempt == 0 and result.suspects:
@@ -274,10 +279,10 @@ def _not_separated(problem: Problem, found: BestCandidate) -> PrecisionError:
         where = f"the nearest two, {a} and {b}, have {kind} answers and ids that"
     remedy = "Round or rescale the data so that different sequences differ by more."
     if problem.dtype == np.float32:
-        remedy = 'Use dtype="float64".'
+        remedy = f'Use dtype="{"float64" if problem.format is None else "float32"}".'
     return PrecisionError(
         found.route.mapping,
-        f"contexts that {problem.dtype} can tell apart",
+        f"contexts that {problem.arithmetic} can tell apart",
         f"after {found.attempts} directions and temperatures {where} differ by {found.fit.nearest:.3g} where "
         f"rounding may move an id by {found.context_map.radius:.3g}",
         remedy,

@@ -136,12 +136,32 @@ _STATEMENTS = (
         ("averages",),
     ),
     Statement(
+        "tallies",
+        "Sums of small whole numbers on several channels",
+        "kajitsuka2025",
+        "ours",
+        "Of n = 2^k tokens uniform attention has weights of exactly 1/n; sums of random whole-number codes up to "
+        "128 (bfloat16) or 256 (float16) are then exact in every order, and on some channels together they tell "
+        "all (token, multiset) apart, with a hash of token and place all sequences.",
+        ("lattice",),
+    ),
+    Statement(
         "retrieval",
         "Static function by peeling (Bloomier filter)",
         "chazelle2004",
         "ours",
         "With three cells per key that peel, answer = T1 + T2 + T3 mod C for about 1.25 stored numbers per "
         "answer; row and column one-hots, emitted rows and gates make it a ReLU network with exact steps.",
+    ),
+    Statement(
+        "planes",
+        "Digits of answers by peeling",
+        "chazelle2004",
+        "ours",
+        "Coordinates of 8 bits are hashed to rows and columns of three tables for each digit of a class; entries "
+        "that add up to the digit modulo its base are found by peeling, and every sum is a whole number that 8 or "
+        "11 bits hold.",
+        ("retrieval",),
     ),
     Statement(
         "packed",

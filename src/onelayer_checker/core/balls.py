@@ -47,7 +47,9 @@ TWICE = 1 + 2.0**-11
 REAL = Arithmetic("real", 0.0, 2.0**53, 0.0, 2.0**1000, 0.0, 0.0)
 FLOAT64 = Arithmetic("float64", 2.0**-53 * TWICE, 2.0**53, 2.0**-1022, 2.0**1000, 64 * 2.0**-53, 3.0)
 FLOAT32 = Arithmetic("float32", 2.0**-24 * TWICE, 2.0**24, 2.0**-126, 2.0**126, 64 * 2.0**-24, 3.0)
-ARITHMETICS = {a.name: a for a in (REAL, FLOAT64, FLOAT32)}
+FLOAT16 = Arithmetic("float16", 2.0**-11 * TWICE, 2.0**11, 2.0**-14, 2.0**15, 64 * 2.0**-11, 3.0)
+BFLOAT16 = Arithmetic("bfloat16", 2.0**-8 * TWICE, 2.0**8, 2.0**-126, 2.0**126, 64 * 2.0**-8, 3.0)
+ARITHMETICS = {a.name: a for a in (REAL, FLOAT64, FLOAT32, FLOAT16, BFLOAT16)}
 
 
 @dataclass(frozen=True)
@@ -71,8 +73,7 @@ class Ball:
 
 
 def exact(x: Array) -> Ball:
-    m = np.asarray(x, np.float64)
-    return Ball(m, np.zeros_like(m))
+    return Ball(m := np.asarray(x, np.float64), np.zeros_like(m))
 
 
 def joined(balls: list[Ball], axis: int = 1) -> Ball:
@@ -86,18 +87,17 @@ def gamma(k: Array | float, u: float) -> Array:
 
 
 def guarded(r: Array, size: Array, A: Arithmetic) -> Array:
-    """Infinite where a partial sum up to ``size`` might overflow. Theorem: proofs/Overflow.v guarded_finite."""
-    if size.max() * UP < A.big and r.max() < np.inf:
+    """Infinite where a sum up to ``size``, or r, may be too large. Theorem: proofs/Overflow.v guarded_finite."""
+    if size.max() * UP < A.big and r.max() < A.big / 8:
         return r
-    return np.where((size * UP < A.big) & (r < np.inf), r, np.inf)
+    return np.where((size * UP < A.big) & (r < A.big / 8), r, np.inf)
 
 
 def around(x: Array, radius: float, A: Arithmetic) -> Ball:
     """Encloses the real numbers within ``radius`` of x, and what the arithmetic rounds each of them to.
 
-    Rounding is monotone: between two numbers of the format it stays between them. Sums s = x + y are exact where
-    both s - x and s - y give back the other term, one of which is computed without rounding.
-    Theorem: proofs/Sums.v around_between, around_encloses.
+    Rounding stays between two numbers of the format. Sums s = x + y are exact where both s - x and s - y give back
+    the other term, one of which is not rounded. Theorem: proofs/Sums.v around_between, around_encloses.
     """
     r = np.full_like(x, radius)
     if A.u == 0 or radius == 0:
@@ -105,7 +105,7 @@ def around(x: Array, radius: float, A: Arithmetic) -> Ball:
     between = np.ones(x.shape, bool)
     for y in (radius, -radius):
         s = x + y
-        between &= (s - x == y) & (s - y == x) & ((s.astype(np.float32) == s) | (A.u < 2 * U))
+        between &= (s - x == y) & (s - y == x) & ((s.astype(np.float32) == s) & (A.whole >= 2**24) | (A.u < 2 * U))
     size = np.abs(x) + r
     return Ball(x, guarded(np.where(between, r, (r + size * A.u) * UP + A.tiny), size, A))
 
@@ -129,9 +129,8 @@ def is_power(a: Array) -> Array:
 def linear(x: Ball, W: Array, b: Ball | Array | float, A: Arithmetic) -> Ball:
     """Encloses x W + b [..., T, out] for exact W [..., in, out]: one sum, of which b is a term, in any order.
 
-    b is a bias, or a ball [..., T, out]. Products of exact zeros add without rounding, and products with powers of
-    two are exact. What flushing subnormal numbers may cost, operands included, grows with the operands: ``lost``. A
-    sum that rounds nothing and meets no subnormal number loses nothing.
+    b is a bias, or a ball [..., T, out]. Products of exact zeros, or with powers of two, are not rounded. What
+    flushing may cost grows with the operands: ``lost``. A sum of exact normal numbers loses nothing.
     Theorem: proofs/Enclosures.v linear_encloses, linear_kept_encloses; proofs/Linear.v linear_ball.
     """
     own_term = b if isinstance(b, Ball) else exact(np.asarray(b))
@@ -143,7 +142,8 @@ def linear(x: Ball, W: Array, b: Ball | Array | float, A: Arithmetic) -> Ball:
     inflate = (1 + 4 * (n + 2) * U) * UP * UP  # S and R are themselves rounded sums
     normal, widest, radius = A.tiny + NORMAL, float(absW.max()), float(x.r.max())
     reach: Any = float(ax.max()) + radius  # at least the largest operand, here and in its row
-    calm = (n * reach * widest + absb.max() + rb.max()) * 8 < A.big and reach < 2.0**40 and rounded.max() < np.inf
+    most = max((n * reach * widest + absb.max() + rb.max()) * 8, 32 * (n + 1) * normal * (2 + widest + reach))
+    calm = most < A.big and reach < 2.0**40 and rounded.max() < np.inf
     if not calm:  # rows are looked at one by one: a value may overflow, or is unknown
         reach = (ax + x.r) @ np.ones((n, 1))
     m = product(x.m, W) + own_term.m
@@ -182,8 +182,7 @@ def dot(x: Ball, y: Ball, A: Arithmetic, extra: int = 0) -> Ball:
     ``extra`` further roundings divide by a sum of weights, perhaps at the end: sums are up to k times as large.
     Theorem: proofs/Averages.v dot_encloses; proofs/TwoBalls.v dot_ball, dot_zero.
     """
-    k = x.m.shape[-1]
-    ax, ay = np.abs(x.m), np.abs(y.m)
+    k, ax, ay = x.m.shape[-1], np.abs(x.m), np.abs(y.m)
     wx, wy = float(ax.max()) + float(x.r.max()), ay + y.r
     reach = wx + float(wy.max())
     inflate = (1 + 4 * (k + 2) * U) * UP * UP
@@ -195,7 +194,8 @@ def dot(x: Ball, y: Ball, A: Arithmetic, extra: int = 0) -> Ball:
     if not (x.r.min() > 0 and wy.min() > 0):
         r[product((ax + x.r > 0) * 1.0, (wy > 0) * 1.0) == 0] = 0.0
     largest = wx * float(wy.max()) * k * (k if extra else 1)
-    return Ball(product(x.m, y.m), r if 4 * largest < A.big and model < np.inf else np.full_like(r, np.inf))
+    calm = max(4 * largest, 8 * lost) < A.big and model < np.inf
+    return Ball(product(x.m, y.m), r if calm else np.full_like(r, np.inf))
 
 
 def add(x: Ball, y: Ball, A: Arithmetic) -> Ball:

@@ -12,6 +12,8 @@ from onelayer_checker.core.files import Malformed, fields, real, shown
 
 Outcome = Literal["proved", "refuted", "undecided"]
 SCOPES = ("token", "sequence", "last")
+#: Arithmetics of 16 bits, and the types of claims that are judged in them.
+SMALL, IN_SMALL = ("float16", "bfloat16"), ("memorizes", "argmax", "rejects")
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,8 @@ class Claim:
         known = isinstance(entry["arith"], str) and entry["arith"] in ARITHMETICS
         if not known or entry["scope"] not in SCOPES:
             raise Malformed("claim", f"{where} has arith {shown(entry['arith'])}, scope {shown(entry['scope'])}")
+        if entry["arith"] in SMALL and type_ not in IN_SMALL:
+            raise Malformed("claim", f"{where}: in {entry['arith']}, only {', '.join(IN_SMALL)} may be claimed")
         numbers = {name: real(entry[name], f"{where}.{name}") for name in sorted(kind.numbers)}
         if any(value < 0 for name, value in numbers.items() if name not in ("low", "high")):
             raise Malformed("claim", f"{where} has a negative bound")

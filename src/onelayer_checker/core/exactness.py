@@ -10,7 +10,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from onelayer_checker.core.balls import NORMAL, REAL, Arithmetic, Array, Ball, add, exact, is_power, product
+from onelayer_checker.core.balls import (
+    BFLOAT16,
+    FLOAT16,
+    NORMAL,
+    REAL,
+    Arithmetic,
+    Array,
+    Ball,
+    U,
+    add,
+    exact,
+    is_power,
+    product,
+)
 
 
 def exact_products(x: Ball, W: Array, b: Array, A: Arithmetic) -> Array:
@@ -78,6 +91,16 @@ def normal(a: Array, A: Arithmetic) -> Array:
     Theorem: proofs/ExactProducts.v normal_as_computed.
     """
     return np.asarray(np.abs(a) >= 4 * (A.tiny + NORMAL))
+
+
+def is_number(x: Array, A: Arithmetic) -> Array:
+    """Where a float64 is a number of the format, subnormal ones included: where rounding it gives it back."""
+    if A.u < 2 * U:
+        return np.ones(x.shape, bool)
+    with np.errstate(over="ignore"):  # infinity is not what it was
+        rounded = x.astype(np.float16 if A is FLOAT16 else np.float32)
+    number = np.asarray(rounded == x)
+    return number & (rounded.view(np.uint32) << 16 == 0) if A is BFLOAT16 else number  # the upper half of a float32
 
 
 def _count(marked: Array, used: Array) -> Array:

@@ -25,6 +25,8 @@ MOST_TEXT, MOST_DEPTH, MOST_TENSORS = 1 << 20, 6, 1000
 MOST_NAMES, MOST_NAME_DEPTH = 1 << 26, 64
 NOT_WAITING = getattr(os, "O_NONBLOCK", 0)
 DTYPES: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F64": np.dtype("<f8"), "I64": np.dtype("<i8")}
+#: Numbers of 16 bits, which are read as F32: of BF16 these are the upper half.
+DTYPES |= {"F16": np.dtype("<f2"), "BF16": np.dtype("<u2")}
 _HEX = re.compile(r"-?0x[01]\.[0-9a-f]{1,13}p[+-](0|[1-9][0-9]{0,3})")
 
 
@@ -172,7 +174,10 @@ def parse_safetensors(content: bytes, name: str) -> dict[str, Array]:
         dtype, count = DTYPES[code], prod(shape)  # Python integers do not overflow
         if start != position or stop - start != count * dtype.itemsize or stop > len(body):
             raise Malformed("safetensors", f"{where} does not cover the file contiguously")
-        tensors[key] = np.frombuffer(body, dtype, count, start).reshape(shape)
+        stored = np.frombuffer(body, dtype, count, start).reshape(shape)
+        if code == "BF16":
+            stored = (stored.astype("<u4") << 16).view("<f4")
+        tensors[key] = stored.astype("<f4") if code == "F16" else stored
         position = stop
         if not np.isfinite(tensors[key]).all():
             raise Malformed("finite", f"{where} holds NaN or infinity")

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from onelayer_checker.core.averages import Totals, weighed_alike
+from onelayer_checker.core.averages import Totals, are_whole, mean_alike
 from onelayer_checker.core.balls import (
     Arithmetic,
     Array,
@@ -134,8 +134,7 @@ class Network:
             p = softmax(exact(np.zeros((len(visible), 1, 1, n))), visible, A)
             y = dot(p, stream.heads("V"), A, extra=4)
         else:  # nothing is padding: the weights of all sequences are the same
-            p = softmax(exact(np.zeros((1, n))), True, A)[:, :1]
-            y = weighed_alike(p, stream.totals("V"), n, A, extra=4).reshape(-1, H, 1, s)
+            y = mean_alike(stream.totals("V"), n, A).reshape(-1, H, 1, s)
         return y if last else Ball(*(np.broadcast_to(a, (len(a), H, n, s)) for a in (y.m, y.r)))
 
     def weighed(self, stream: Stream, lengths: Array, visible: Array | bool, last: bool) -> Ball:
@@ -218,7 +217,7 @@ class Stream:
             for total, part, uses in zip(sums, parts, used, strict=True):
                 if uses:
                     total += part.take(at, axis=0)
-        return Totals(sums[0], sums[1], sums[2], float((parts[1] + parts[2]).max()))
+        return Totals(sums[0], sums[1], sums[2], float((parts[1] + parts[2]).max()), are_whole(ball))
 
     def heads(self, name: str) -> Ball:
         """Queries, keys or values [N, head, token, s]."""

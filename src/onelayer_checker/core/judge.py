@@ -11,7 +11,8 @@ import numpy as np
 
 from onelayer_checker.core.balls import UP, Arithmetic, Array, Ball, joined
 from onelayer_checker.core.budget import spend, spend_on_coordinates
-from onelayer_checker.core.claims import KINDS, Claim, Kind, Verdict, kind_of
+from onelayer_checker.core.claims import KINDS, SMALL, Claim, Kind, Verdict, kind_of
+from onelayer_checker.core.exactness import is_number
 from onelayer_checker.core.files import Malformed
 from onelayer_checker.core.graph import BLOCK, Network
 from onelayer_checker.core.layers import Stack
@@ -94,6 +95,11 @@ class Judge:
         data = self.data
         if claim.arith == "float32" and (self.network.dtype.itemsize != 4 or data.tokens.dtype == np.float64):
             raise Malformed("claim", "a float32 claim needs F32 weights and F32 tokens")
+        if claim.arith in SMALL:
+            reals = [data.tokens] if data.strangers is None else [data.tokens, data.strangers.tokens]
+            reals = [a.astype(np.float64) for a in reals if a.dtype != np.int64]
+            if not all(is_number(a, claim.A).all() for a in (*self.network.tensors.values(), *reals)):
+                raise Malformed("claim", f"a {claim.arith} claim needs weights and tokens that are numbers of it")
         wanted = int(data.lengths.sum()) if claim.scope == "token" else len(data.lengths)
         if len(data.which) != wanted:
             raise Malformed("data", f"scope {claim.scope} needs {wanted} answers, there are {len(data.which)}")

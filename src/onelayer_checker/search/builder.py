@@ -17,8 +17,8 @@ from onelayer_checker.search.sums import Sums
 MOST_BLOCKS = 64
 #: So few units of a table with so many rows are looked up for every token.
 FEW_UNITS, LONG = 16, 256
-#: Units that pay to be looked for one by one.
-LEAST_GATED = 8
+#: Units that pay to be looked for one by one; and so many that do not, if none is ever off.
+LEAST_GATED, MOST_OPEN = 8, 64
 #: The choice that is 0 for every token, and the slot of the coordinates.
 NONE, FIRST = 0, 0
 
@@ -195,7 +195,13 @@ class Builder:
         return Dense(columns, into)
 
     def pivots(self, sums: Sums) -> list[int]:
-        """Choices that leave few sums above 0 where all others choose a cell, as far as is known without balls."""
+        """Choices that leave few sums above 0 where all others choose a cell, as far as is known without balls.
+
+        Few sums that are never below 0 are evaluated: no choice closes one.
+        """
+        least = sums.bias + sum((r.value.min(axis=0) for r in sums.rows), np.zeros(1))
+        if sums.slot is None and len(least) <= MOST_OPEN and (least >= 0).all():
+            return []
         best: tuple[int, list[int]] = (len(sums.bias) // 2, [])
         for pivot in sums.rows:
             others = (r.value[: -1 if r.single else None] for r in sums.rows if r is not pivot)

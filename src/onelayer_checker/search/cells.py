@@ -30,6 +30,7 @@ class Cells:
     units: int  # of a cell
     largest: float  # bounds the weights and biases, against overflow
     smallest: float  # nonzero slope or bias, against underflow
+    steepest: float | None = None  # bounds the weights, if they are smaller
 
     def decide(self, t: Ball, A: Arithmetic) -> Array:
         """For each row of t the cell that is on while all others are off, or the number of cells if all are off.
@@ -38,7 +39,9 @@ class Cells:
         Theorem: proofs/Families.v cells_decide; proofs/Search.v alone_sound; proofs/Thresholds.v smallest_suffices.
         """
         low, high = ends(t, self.columns, A)
-        certain = within_range(low, high, self.largest, self.units, A) & (self.smallest >= 8 * A.tiny)
+        certain = within_range(low, high, self.largest, self.units, A, self.steepest) & (
+            self.smallest >= 8 * A.tiny
+        )
         first = self._looked_up(self.off_high[:, 0], low[:, 0], "right")  # those before are off: low >= off_high
         at = np.minimum(first, len(self.on_low) - 1)
         alone = (first < len(self.on_low)) & (high[:, 0] <= self.following[at])  # those after are off
@@ -107,9 +110,6 @@ def families(W: Array, b: Array, plain: Array, block: Array) -> tuple[list[tuple
     inside = np.flatnonzero(cell)
     a, z = inside[:-1], inside[1:]
     cut = (z != a + 1) | (block[a] != block[z]) | opens[z]
-    parts = [np.abs(x) for x in (W, b)]
-    largest = float(max(x.max(initial=1.0) for x in parts))
-    smallest = float(min(x.min(initial=1.0, where=x != 0) for x in parts))
     listed = []
     for i, j in zip(np.append(inside[:1], z[cut]).tolist(), np.append(a[cut], inside[-1:]).tolist(), strict=True):
         own = [x[i : j + 1] for x in bounds]
@@ -117,7 +117,10 @@ def families(W: Array, b: Array, plain: Array, block: Array) -> tuple[list[tuple
         columns = np.flatnonzero(np.bincount(read))  # every coordinate that is read, and the first
         columns = columns[np.argsort(~np.isfinite(own[3])[:, columns].any(axis=0), kind="stable")]
         low, high, off, beyond = (x[:, columns] for x in own)
-        cells = Cells(columns, low, high, off, beyond, b.shape[1], largest, smallest)
+        parts = [np.abs(x[i : j + 1]) for x in (slope, b)]
+        steepest, largest = (float(x.max(initial=1.0)) for x in parts)
+        smallest = float(min(x.min(initial=1.0, where=x != 0) for x in parts))
+        cells = Cells(columns, low, high, off, beyond, b.shape[1], largest, smallest, steepest)
         if _in_order(cells):
             listed.append((i, cells))
         else:
@@ -209,8 +212,7 @@ def staircases(W: Array, b: Array, plain: Array, block: Array) -> list[tuple[Arr
         order = np.argsort(on, kind="stable")
         parts = np.concatenate([s, np.abs(x)])
         smallest = float(parts.min(where=parts != 0, initial=1.0))
-        steps = Steps(
-            int(column[i]), -np.sign(slope[i]), on[order], np.sort(off), float(max(parts.max(), 1.0)), smallest
-        )
+        largest, sign = float(np.abs(x).max(initial=1.0)), -np.sign(slope[i])
+        steps = Steps(int(column[i]), sign, on[order], np.sort(off), largest, smallest, float(s.max()))
         listed.append((groups[order], steps))
     return listed

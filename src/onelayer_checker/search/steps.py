@@ -30,17 +30,20 @@ def ends(t: Ball, columns: Array | int, A: Arithmetic) -> tuple[Array, Array]:
     return low, high
 
 
-def within_range(low: Array, high: Array, largest: float, units: int, A: Arithmetic) -> Array:
+def within_range(
+    low: Array, high: Array, largest: float, units: int, A: Arithmetic, steepest: float | None = None
+) -> Array:
     """Where no unit that reads coordinates [T], or [T, c], between low and high overflows; weights and biases are
-    at most this.
+    at most ``largest``, which is at least 1, or weights at most ``steepest``.
 
     Theorem: proofs/Range.v within_range_sound.
     """
+    slope, most = largest if steepest is None else steepest, A.big / 5 if units <= A.whole else 0.0
     widest = float(np.maximum(-low.min(initial=0.0), high.max(initial=0.0)))  # NaN where there is one
-    if units * (widest + 2) * largest < A.big / 8:
+    if units * (widest * slope) < most and units * largest < most:
         return np.ones(len(low), bool)
-    reach = (np.maximum(np.abs(low), np.abs(high)) + 2) * largest
-    fits = units * reach < A.big / 8  # false for infinity and NaN
+    reach = np.maximum(np.abs(low), np.abs(high)) * slope
+    fits = (units * reach < most) & (units * largest < most)  # false for infinity and NaN
     return np.asarray(fits if fits.ndim == 1 else fits.all(axis=1))
 
 
@@ -54,6 +57,7 @@ class Steps:
     off: Array  # [K] sorted
     largest: float  # bounds the weights and biases, against overflow
     smallest: float  # nonzero slope or bias, against underflow
+    steepest: float | None = None  # bounds the weights, if they are smaller
 
     def decide(self, t: Ball, A: Arithmetic) -> Array:
         """How many steps are on while all others are off [T]; -1 if that is not certain.
@@ -61,7 +65,7 @@ class Steps:
         Theorem: proofs/Steps.v steps_decide; proofs/Search.v steps_counted; proofs/Thresholds.v smallest_suffices.
         """
         low, high = ends(t, self.column, A)
-        certain = within_range(low, high, self.largest, 1, A) & (self.smallest >= 8 * A.tiny)
+        certain = within_range(low, high, self.largest, 1, A, self.steepest) & (self.smallest >= 8 * A.tiny)
         if self.sign < 0:
             low, high = -high, -low
         if len(self.on) <= FEW_STEPS:
@@ -84,7 +88,11 @@ class Steps:
 
         Theorem: proofs/Steps.v steps_decide; proofs/Search.v steps_counted; proofs/Thresholds.v smallest_suffices.
         """
-        if not (self.crisp and self.smallest >= 8 * A.tiny and within_range(t, t, self.largest, 1, A).all()):
+        if not (
+            self.crisp
+            and self.smallest >= 8 * A.tiny
+            and within_range(t, t, self.largest, 1, A, self.steepest).all()
+        ):
             return None
         return np.searchsorted(self.on, self.sign * t, side="right")
 
@@ -112,7 +120,7 @@ class RowSteps:
         """
         low, high = ends(t, self.column, A)
         sizes = np.abs(self.table)
-        certain = within_range(low, high, max(float(sizes.max()), self.slope, 1.0), 2, A) & (row >= 0)
+        certain = within_range(low, high, max(float(sizes.max()), 1.0), 2, A, self.slope) & (row >= 0)
         faint = 8 * (A.tiny + NORMAL)
         certain &= bool(sizes.min(where=sizes > 0, initial=1.0) >= faint and self.slope >= faint)
         at = np.maximum(row, 0)
