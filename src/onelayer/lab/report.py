@@ -26,6 +26,10 @@ table { border-collapse: collapse; font-size: .82rem; display: block; overflow-x
 th, td { padding: .15rem .6rem; border-bottom: 1px solid #ddd; text-align: right; white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; } code, pre { background: #f4f4f4; padding: .1rem .3rem; }
 .summary { display: table; } .summary td { white-space: normal; } .summary td:first-child { width: 45%; }
+@media (max-width: 40rem) {
+.summary, .summary tbody, .summary tr, .summary td, .summary td:first-child { display: block; width: auto; }
+.summary tr { border-bottom: 1px solid #ddd; padding: .4rem 0; } .summary td { border: 0; text-align: left; }
+.summary tr:first-child { display: none; } .summary td:nth-child(3)::after { content: " seeds"; } }
 .answer { font-weight: 600; } .hypotheses { color: #555; } .about { color: #666; font-size: .85rem; }
 """
 
