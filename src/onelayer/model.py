@@ -160,9 +160,11 @@ class Model(Abilities, EqualByContent):
         unseen: Literal["refuse", "mark"] = "refuse" if self.interface.default is None else "mark"
         return self.interface.read(self.transformer, X, lengths, unseen)
 
-    def with_notes(self, *notes: Constant, **changes: Any) -> Model:
-        """The same weights with more lines in the ledger; what was recognised in them is not recognised again."""
-        noted = replace(self, ledger=Ledger((*self.ledger.lines, *notes)), **changes)
+    def with_notes(self, *notes: Constant, certificate: Certificate | None = None) -> Model:
+        """The same weights with more lines in the ledger, and a proof if one is given; what was recognised in them
+        is not recognised again."""
+        ledger = Ledger((*self.ledger.lines, *notes))
+        noted = replace(self, ledger=ledger, certificate=certificate or self.certificate)
         vars(noted).update({name: vars(self)[name] for name in ("evaluator", "windows") if name in vars(self)})
         return noted
 

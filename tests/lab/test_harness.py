@@ -178,7 +178,7 @@ def test_rows_belong_to_the_sources_that_an_experiment_imports(fingerprint_with)
 
 
 def test_what_an_experiment_stands_on_is_found_and_what_only_draws_is_not() -> None:
-    seen, waiting = set(), ["onelayer.lab.experiments.rank"]
+    seen, waiting = set(), ["onelayer.lab.experiments.depth"]
     while waiting:
         new = registry.imported(waiting.pop()) - seen
         seen |= new
