@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.processes import Measured, measure
 from onelayer import memorize, save
 
 n = d = 16
@@ -38,26 +36,19 @@ def bundle(N: int) -> Iterator[tuple[Path, str]]:
 def verification(path: Path, claims: str, N: int, *options: str) -> dict[str, Any]:
     """`python -I -m onelayer_checker`, process start included: CPU time and memory of the process and its own."""
     command = [sys.executable, "-I", "-m", "onelayer_checker", str(path), "--json", *options]
-    runs: list[tuple[float, float, float, str]] = []
-    while not runs or (len(runs) < RUNS and runs[0][0] < SHORT):
-        start = time.perf_counter()
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert process.stdout is not None
-        said = process.stdout.read()
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        seconds = time.perf_counter() - start
-        runs.append((used.ru_utime + used.ru_stime, seconds, used.ru_maxrss / 1e6, json.loads(said)["result"]))
-    cpu, seconds, peak, result = min(runs)
+    runs: list[Measured] = []
+    while not runs or (len(runs) < RUNS and runs[0].cpu < SHORT):
+        runs.append(measure(*command))
+    best = min(runs, key=lambda run: run.cpu)
     return {
         "N": N,
         "answers": N * n,
         "claims": claims,
-        "result": result,
-        "seconds": seconds,
-        "cpu s": cpu,
-        "cpu s per sequence": cpu / N,
-        "peak GB": peak,
+        "result": json.loads(best.printed)["result"],
+        "seconds": best.seconds,
+        "cpu s": best.cpu,
+        "cpu s per sequence": best.cpu / N,
+        "peak GB": best.peak,
     }
 
 

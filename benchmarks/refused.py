@@ -8,7 +8,6 @@ were changed consistently, the person's own data (``--data``) must tell.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -24,15 +23,9 @@ from attacks.functions import false_claims
 from attacks.hostile import hostile_folders
 from attacks.meanings import ANSWERS, SEQUENCES, misnomers
 from attacks.searched import searched_claims
+from benchmarks.processes import measure
 
 SECONDS, GIGABYTES = 10.0, 2.0
-#: A small process in between: a command begins with the memory of whoever started it, and this is not counted.
-MEASURE = """
-import json, resource, subprocess, sys
-code = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL).returncode
-used = resource.getrusage(resource.RUSAGE_CHILDREN)
-print(json.dumps([code, used.ru_utime + used.ru_stime, used.ru_maxrss]))
-"""
 EXITS = {0: "VERIFIED", 1: "NOT VERIFIED", 2: "UNKNOWN", 3: "MALFORMED", 4: "UNFIT"}
 
 
@@ -83,14 +76,11 @@ def misnamed(parent: Path) -> Iterator[Attack]:
 def judge(attack: Attack) -> dict[str, Any]:
     """By the command, as the person would."""
     command = [sys.executable, "-I", "-m", "onelayer_checker", str(attack.folder), *attack.options]
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", MEASURE, *command], capture_output=True, text=True, check=True
-    )
-    code, seconds, kilobytes = json.loads(done.stdout)
-    result, gigabytes = EXITS.get(code, "crashed"), kilobytes / 2**20
-    good = result in attack.allowed and seconds < SECONDS and gigabytes < GIGABYTES
+    found = measure(*command)
+    result = EXITS.get(found.code, "crashed")
+    good = result in attack.allowed and found.cpu < SECONDS and found.peak < GIGABYTES
     row = {"attack on": attack.group, "attack": attack.name, "result": result, "as it must be": good}
-    return row | {"CPU s": round(seconds, 2), "peak GB": round(gigabytes, 3)}
+    return row | {"CPU s": round(found.cpu, 2), "peak GB": round(found.peak, 3)}
 
 
 def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:

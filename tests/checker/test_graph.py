@@ -167,7 +167,7 @@ CUT = (
 )
 def test_coordinates_are_those_of_the_specification(monkeypatch, name, block) -> None:
     """In whatever blocks, for all tokens and for the last ones, causal or not, ragged or not."""
-    for size, value in (("BLOCK", block), ("CACHED", block), ("QUERIES", 1)):
+    for size, value in (("BLOCK", block), ("QUERIES", 1)):
         monkeypatch.setattr(graph, size, value)
     rng = np.random.default_rng([len(name), block])
     T = tensors(rng, **NETWORKS[name])
@@ -266,7 +266,6 @@ def test_equal_numbers_are_looked_up(monkeypatch) -> None:
     assert ids.known(np.zeros((2 * V, n), np.int64), 0.0, REAL, 0.49) is None  # the rest is padding
     for block in (1, 7, 1 << 18):
         monkeypatch.setattr(graph, "BLOCK", block)
-        monkeypatch.setattr(graph, "CACHED", block)
         for radius, last in product((0.0, 0.125), (False, True)):
             a, b = (found(T, few, LENGTHS["full"], radius, FLOAT32, last, known=k) for k in (True, False))
             np.testing.assert_allclose(a[0], b[0], rtol=0, atol=1e-12)

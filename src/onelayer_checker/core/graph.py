@@ -25,8 +25,8 @@ from onelayer_checker.core.exactness import add_numbers
 from onelayer_checker.core.files import Malformed, shown
 from onelayer_checker.core.layers import Layer, Stack
 
-#: Numbers of scratch in one block of sequences: (sequence, query, key); and those that stay in a processor's cache.
-BLOCK, CACHED = 1 << 18, 1 << 16
+#: Numbers of scratch in one block of sequences: (sequence, query, key).
+BLOCK = 1 << 18
 #: Blocks that one block of queries and keys may take.
 QUERIES = 8
 
@@ -48,11 +48,10 @@ class Network:
         heads, width, size = self.tensors["attention.W_Q"].shape
         queries = 1 if last or self.unseeing(last) or self.asks_alike else n
         held = heads * size if known is not None else max(width, self.feedforward.widest)
-        block = CACHED if known is None and not self.feedforward.layers else BLOCK  # layers pay for larger blocks
         if known is not None and last and self.unseeing(last) and (lengths == n).all():
-            step = max(1, block // (heads + max(held, width)))  # one sum for each sequence: places take turns
+            step = max(1, BLOCK // (heads + max(held, width)))  # one sum for each sequence: places take turns
         else:
-            step = max(1, block // (n * (heads * queries + held)))
+            step = max(1, BLOCK // (n * (heads * queries + held)))
         for start in range(0, len(tokens), step):
             rows = slice(start, min(start + step, len(tokens)))
             if known is None:
