@@ -42,6 +42,7 @@ from benchmarks import (
     recall,
     refused,
     shards,
+    sixteen_bits,
     statements,
     text,
     throughput,
@@ -85,6 +86,7 @@ ALL = {
     "edits": edits.run,
     "lines": lines.run,
     "shards": shards.run,
+    "sixteen_bits": sixteen_bits.run,
 }
 ONLY_IF_NAMED = {"lines", "shards", "large_text"}
 RESULTS = Path(__file__).parent / "results"
