@@ -14,16 +14,16 @@ def _tests(*names: str) -> list[str]:
 SEARCH = _tests("wholes", "plans", "pairs", "gates", "compared", "search_units", "search", "search_of_models")
 LOOPED = _tests("looped", "looped_attacks")
 AIMS: dict[str, list[str]] = {
-    "core/averages": _tests("averages"),
-    "core/balls": _tests("balls", "radii", "kernel::test_the_kernel_encloses"),
+    "core/averages": _tests("averages", "sixteen_bits"),
+    "core/balls": _tests("balls", "radii", "kernel::test_the_kernel_encloses", "sixteen_bits"),
     "core/budget": _tests("budget"),
-    "core/claims": _tests("claims"),
+    "core/claims": _tests("claims", "sixteen_bits"),
     "core/classes": _tests("classes"),
-    "core/exactness": _tests("exact_sums", "whole_numbers"),
-    "core/files": _tests("files"),
+    "core/exactness": _tests("exact_sums", "whole_numbers", "sixteen_bits"),
+    "core/files": _tests("files", "sixteen_bits"),
     "core/given": _tests("own_data", "given"),
-    "core/graph": _tests("streams", "graph"),
-    "core/judge": _tests("judge", "claims", "largest"),
+    "core/graph": _tests("streams", "graph", "sixteen_bits"),
+    "core/judge": _tests("judge", "claims", "largest", "sixteen_bits"),
     "core/largest": _tests("largest"),
     "core/layers": _tests("layers", "largest"),
     "core/meaning": _tests("bounds", "largest"),

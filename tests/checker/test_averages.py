@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from onelayer_checker.core.averages import Totals, weighed_alike
+from onelayer_checker.core.averages import Totals, are_whole, averaged_exactly, mean_alike, weighed_alike
 from onelayer_checker.core.balls import FLOAT32, Ball, dot, exact, softmax
 from tests.checker.large import ARITHMETICS
 
@@ -97,3 +97,27 @@ def test_of_too_many_tokens_nothing_is_known(A) -> None:
         with np.errstate(invalid="ignore"):
             found = weighed_alike(p, Totals.of(y), many, A, 4).r[0, 0]
         assert (found < 1) if known else (found == np.inf)
+
+
+@parametrize
+def test_a_mean_is_exact_where_it_can_be_and_else_weighed(A) -> None:
+    """Four whole numbers that add up; numbers that are none; three of them; and one whose sum is too large."""
+    y = exact(np.array([[[1.0, -2, 1], [3, 4, 1], [0, 5, 1], [8, -7, 0]]]))
+    found = mean_alike(Totals.of(y), 4, A)
+    assert found.m.tolist() == [[3.0, 0.0, 0.75]]
+    assert found.r.tolist() == [[0.0, 0.0, 0.0]]
+    halves, few = exact(y.m + 0.5), y[:, :3]
+    large = exact(np.array([[[1.0, A.whole, 0], [3, A.whole, 0], [0, A.whole, 0], [8, A.whole, 0]]]))
+    for other, k in ((halves, 4), (few, 3), (large, 4)):
+        totals = Totals.of(other)
+        assert averaged_exactly(totals, k, A) is None
+        wanted = weighed_alike(weights(k, A)[:, :1], totals, k, A, extra=4)
+        found = mean_alike(totals, k, A)
+        assert found.m.tolist() == wanted.m.tolist()
+        assert found.r.tolist() == wanted.r.tolist()
+
+
+def test_one_unknown_number_is_not_whole() -> None:
+    assert are_whole(exact(np.arange(4.0)))
+    assert not are_whole(Ball(np.arange(4.0), np.array([0.0, 0, 1, 0])))
+    assert not are_whole(exact(np.array([0.0, 1, 2.5, 3])))

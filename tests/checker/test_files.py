@@ -479,3 +479,27 @@ def test_a_certificate_has_at_most_a_mebibyte(tmp_path) -> None:
 def test_how_deep_a_value_is_nested() -> None:
     for value, deep in ((7, 0), ([], 1), ({}, 1), ([7, [7], 7], 2), ({"a": 7, "b": [[]]}, 3)):
         assert files.depth(value) == deep
+
+
+def test_numbers_of_sixteen_bits_are_read_as_float32() -> None:
+    """Of float16 by value, subnormal ones included; of bfloat16 as the upper half of a float32, by hand."""
+    halves = np.array([[1.5, -(2.0**-24)], [65504.0, 0.0]], np.float16)
+    upper = np.array([0x3FC0, 0xC000, 0x0001, 0x7F7F], np.uint16)  # 1.5, -2, 2^-133, the largest
+    listed = {
+        "half": {"dtype": "F16", "shape": [2, 2], "data_offsets": [0, 8]},
+        "upper": {"dtype": "BF16", "shape": [4], "data_offsets": [8, 16]},
+    }
+    text = json.dumps(listed).encode()
+    found = parse_safetensors(len(text).to_bytes(8, "little") + text + halves.tobytes() + upper.tobytes(), "it")
+    assert {name: a.dtype for name, a in found.items()} == dict.fromkeys(listed, np.dtype("<f4"))
+    assert found["half"].tolist() == [[1.5, -(2.0**-24)], [65504.0, 0.0]]
+    assert found["upper"].tolist() == [1.5, -2.0, 2.0**-133, 255 * 2.0**120]
+
+
+@pytest.mark.parametrize(("code", "bits"), [("F16", 0x7C00), ("F16", 0x7E00), ("BF16", 0x7F80), ("BF16", 0x7FC0)])
+def test_numbers_of_sixteen_bits_are_finite(code: str, bits: int) -> None:
+    text = json.dumps({"a": {"dtype": code, "shape": [1], "data_offsets": [0, 2]}}).encode()
+    said = refused(
+        "finite", parse_safetensors, len(text).to_bytes(8, "little") + text + bits.to_bytes(2, "little"), "it"
+    )
+    assert "NaN or infinity" in said

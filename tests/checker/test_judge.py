@@ -515,6 +515,28 @@ def test_a_claim_fits_the_network_and_the_data() -> None:
     refused(Judge(network, single), claim("rejects", eps=0.0), "claim")
 
 
+@pytest.mark.parametrize(("arith", "number", "none"), [("float16", 2047.0, 2049.0), ("bfloat16", 255.0, 257.0)])
+def test_sixteen_bits_are_claimed_of_numbers_of_the_format(arith, number, none) -> None:
+    """Every weight, every token that is a number, and every stranger's; ids are not numbers."""
+
+    def judge(weights, tokens, strangers=None) -> Judge:
+        network = Network(column([1, 2]))
+        network.tensors = {"first": np.ones(2), "second": np.asarray(weights, float)}
+        others = None if strangers is None else data([1, 2], tokens=strangers)
+        return Judge(network, data([1, 2], tokens=tokens, strangers=others))
+
+    good, bad = (np.array([1, x], np.float32).reshape(2, 1, 1) for x in (number, none))
+    ids = np.array([[1], [int(none)]])
+    for given in (judge([1, number], good), judge([1, number], ids), judge([1, number], good, good)):
+        assert given.judge(claim(arith=arith)).outcome == "proved"
+    for given in (judge([1, none], good), judge([1, number], bad), judge([1, number], good, bad)):
+        refused(given, claim(arith=arith), "claim")
+        assert given.judge(claim(arith="float32")).outcome == "proved"
+    double = np.array([1, 1 + 2.0**-40]).reshape(2, 1, 1)
+    refused(judge([1, number], double), claim(arith=arith), "claim")
+    assert judge([1, number], good.astype(np.float64)).judge(claim(arith=arith)).outcome == "proved"
+
+
 def test_there_are_as_many_answers_as_the_scope_needs() -> None:
     m = np.zeros((3, 2, 1))
     tokens = np.zeros((3, 2, 1), np.float32)

@@ -397,7 +397,10 @@ def test_choices_that_a_gate_goes_by() -> None:
 @pytest.mark.parametrize(("last_one", "known"), [(2, True), (4, False), (5, False)])
 def test_choices_together_are_one_whole_number(last_one, known) -> None:
     """Of 64 bits: thirty choices among 4 and one more, and the largest besides."""
-    rows = [row(np.ones((k, 8)), by) for by, k in enumerate([*[4] * 30, last_one, 6], 1)]
+    rows = [
+        row(np.repeat([1.0, 0.0], (k - 1, 1))[:, None] * np.ones(8), by)
+        for by, k in enumerate([*[4] * 30, last_one, 6], 1)
+    ]
     found = Builder(REAL).pivots(Sums.of(rows, None, np.zeros((0, 8)), np.full(8, -32.0), []))
     assert set(found) == (set(range(1, 32)) if known else set())
 
