@@ -31,7 +31,7 @@ SOURCE = Path(onelayer_checker.__file__).parent
 CLIP = ("core/balls.py", "    t = np.where(visible, t, -1e6)\n", "    L = np.minimum(L, 1e5)\n")
 UNKNOWN = ("core/balls.py", "    r[~np.isfinite(E + g)[..., 0]] = np.inf  # a logit is unknown\n", "")
 LATER = "{} = __import__('onelayer_checker.core.balls').core.balls.add({}, Ball({}, 0 * {}), A)\n"
-LOST = ("core/balls.py", "(2 + widest + reach)", "2")
+LOST = ("core/balls.py", "lost = 4 * (n + 1) * normal * (2 + widest + reach)", "lost = 8 * (n + 1) * normal")
 APART = (
     "core/graph.py",
     'return linear(aside, self.tensors["attention.W_O"].reshape(-1, h.m.shape[1]), h, A)',
@@ -126,7 +126,7 @@ MUTANTS = {
         NOT_COMPARED,
     ],
     "many units along one coordinate": [
-        ("search/cells.py", "self.largest, self.units, A)", "self.largest, 2 * low.shape[1], A)")
+        ("search/cells.py", "self.largest, self.units, A,", "self.largest, 2 * low.shape[1], A,")
     ],
     "a carried product below all floats": [
         ("search/parts.py", "normal(x.m, A)[:, :, None] & normal(W, A) & normal(terms, A)", "True")
@@ -137,7 +137,7 @@ MUTANTS = {
         ("core/exactness.py", "(size < REAL.whole)", "(size <= REAL.whole)")
     ],
     "a radius below all floats": [("core/balls.py", "        small |= (x.r > 0)", "        small |= (x.r < 0)")],
-    "units that overflow": [("search/cells.py", "self.largest, self.units, A)", "self.largest, 1, A)")],
+    "units that overflow": [("search/cells.py", "self.largest, self.units, A,", "self.largest, 1, A,")],
     "a pole between the cells": [DEFINED],
     "a root of negative numbers between the cells": [DEFINED],
     "a fraction of a unit that is on": [("search/sums.py", "(weight, bias, *few)", "(weight, bias)")],

@@ -118,7 +118,7 @@ def test_requirements_that_are_not_met(folder) -> None:
         report = check(folder, require=["memorizes", wish])
         assert (report.result, report.gate) == ("UNKNOWN", "require")
         assert report.why == f"required and not proved: {lack}"
-    for text in ("", "memorises", "memorizes float16", "memorizes real 1 2"):
+    for text in ("", "memorises", "memorizes float8", "memorizes real 1 2"):
         with pytest.raises(ValueError, match=r"claim|float"):
             check(folder, require=[text])
 

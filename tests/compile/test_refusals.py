@@ -139,7 +139,7 @@ CASES = {
     "an unknown readout": (X, Y, {"readout": "magic"}, "[memorize] needs a readout among auto, plateaus"),
     "a rank of zero": (X, Y, {"rank": 0}, "[memorize] needs a whole rank of at least 1 and at most 64; rank=0"),
     "a rank that a line cannot read": (X, Y, {"rank": 2, "readout": "plateaus"}, 'Use readout="boxes".'),
-    "half precision": (X, Y, {"dtype": "float16"}, "[memorize] needs dtype float32 or float64"),
+    "half precision": (X, Y, {"dtype": "float16"}, "[memorize] needs tokens that are numbers of float16"),
     "averages with positions": (
         X,
         Y,
@@ -185,7 +185,7 @@ CASES = {
     "a negative seed": (X, Y, {"seed": -1}, "[memorize] needs a whole seed of at least 0"),
     "half a rank": (X, Y, {"rank": 1.5}, "[memorize] needs a whole rank of at least 1"),
     "an unknown scope": (X, Y, {"scope": "all"}, "[memorize] needs scope"),
-    "an unknown dtype": (X, Y, {"dtype": "foo"}, "[memorize] needs dtype float32 or float64"),
+    "an unknown dtype": (X, Y, {"dtype": "foo"}, "[memorize] needs dtype float32, float64, float16 or bfloat16"),
     "boxes of rank 1": (X, Y, {"rank": 1, "readout": "boxes"}, "[boxes] needs a rank of at least 2"),
     "complex answers": (X, Y + 1j, {}, "[data] needs answers that are classes, reals or vectors of reals"),
     "unhashable answers": (X[:1, :2], np.array([[{}, {}]], dtype=object), {}, "[data] needs hashable classes"),

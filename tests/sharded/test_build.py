@@ -170,7 +170,7 @@ def test_a_folder_is_replaced_only_if_that_is_asked_for(model, tmp_path) -> None
         ({}, "folder was left out"),
         ({"folder": "m", "shard_answers": 0}, "shard_answers=0"),
         ({"folder": "m", "lengths": [1] * N}, "lengths were given"),
-        ({"folder": "m", "dtype": "int8"}, "dtype int8"),
+        ({"folder": "m", "dtype": "int8"}, "dtype 'int8'"),
         ({"folder": "m", "readout": "nothing"}, "nothing"),
     ],
 )

@@ -14,11 +14,15 @@ ARITHMETIC = {
     "real": "in real arithmetic",
     "float64": "as executed in IEEE float64, in any order of summation, fused or not",
     "float32": "as executed in IEEE float32, in any order of summation, fused or not",
+    "float16": "as executed in IEEE float16, in any order of summation, fused or not",
+    "bfloat16": "as executed in bfloat16, in any order of summation, fused or not",
 }
 SHORTLY = {
     "real": "in real arithmetic",
     "float64": "as executed in IEEE float64 in any order",
     "float32": "as executed in IEEE float32 in any order",
+    "float16": "as executed in IEEE float16 in any order",
+    "bfloat16": "as executed in bfloat16 in any order",
 }
 ASSUMED = (
     "float arithmetic follows the profile ieee-any-order/1: IEEE 754 with round to nearest, exp within 32 units in "
