@@ -377,3 +377,29 @@ def test_more_terms_than_float32_counts() -> None:
     found = balls.live_terms(x, np.broadcast_to(1.0, (n, 1)))
     assert found.dtype.kind == "i"
     assert found[0, 0] == n
+
+
+@pytest.mark.parametrize("n", [1, 7])
+@pytest.mark.parametrize("wide", [False, True])
+def test_what_flushing_costs_may_be_too_large(n, wide) -> None:
+    """Of a large weight or a large operand beside a faint one: an eighth of what may not be reached is too much."""
+    A = FLOAT16
+    faint = 2.0**-14
+    far = A.big / (32 * (n + 1) * (faint + 2.0**-1022)) - 2 - faint
+    for large, known in ((far, False), (far * (1 - 2.0**-40), True)):
+        x, w = (faint, large) if wide else (large, faint)
+        operands = np.zeros((1, n))
+        operands[0, 0] = x
+        found = balls.linear(exact(operands), np.full((n, 1), w), 0.0, A)
+        assert np.isfinite(found.r).all() == known
+
+
+@pytest.mark.parametrize("A", [FLOAT32, FLOAT64], ids=["float32", "float64"])
+def test_a_radius_counts_beside_what_overflows(A) -> None:
+    x = Ball(np.array([[0.45 * A.big]]), np.array([[0.1 * A.big]]))
+    assert np.isinf(balls.linear(x, np.ones((1, 1)), 0.0, A).r).all()
+    near = Ball(x.m, x.r / 4)
+    assert np.isfinite(balls.linear(near, np.ones((1, 1)), 0.0, A).r).all()
+    x = Ball(np.array([0.95 * A.big]), np.array([0.1 * A.big]))
+    assert np.isinf(balls.add(x, exact(np.zeros(1)), A).r).all()
+    assert np.isfinite(balls.add(Ball(x.m, x.r / 4), exact(np.zeros(1)), A).r).all()
