@@ -213,3 +213,9 @@ def test_neighbours_read_one_coordinate_and_are_read_by_one_block() -> None:
     for columns, block in (([0, 1], [0, 0]), ([0, 0], [0, 1]), ([0, 1], [0, 1])):
         assert steps_among(CONSTANT, RIGHT, columns=columns, block=block) == [[1]]
         assert steps_among(LEFT, CONSTANT, columns=columns, block=block) == [[0]]
+
+
+def test_a_staircase_knows_its_largest_bias_and_its_steepest_slope() -> None:
+    W, b = np.array([[[-2.0], [-8.0], [-4.0]]]), np.array([[-64.0], [1.0], [16.0]])
+    ((_, steps),) = staircases(W, b, np.ones(3, bool), np.zeros(3, int))
+    assert (steps.largest, steps.steepest, steps.smallest) == (64.0, 8.0, 1.0)
