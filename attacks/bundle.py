@@ -75,13 +75,20 @@ def read(folder: Path) -> Bundle:
 
 
 def unpack(content: bytes) -> dict[str, np.ndarray]:
+    """The tensors of a file; numbers of 16 bits as float32, which holds them all."""
     size = int.from_bytes(content[:8], "little")
     header = json.loads(content[8 : 8 + size])
     header.pop("__metadata__", None)
-    dtypes = {code: np.dtype(name) for name, code in NAMES.items()}
     return {
-        name: np.frombuffer(content[8 + size :][slice(*e["data_offsets"])], dtypes[e["dtype"]])
-        .reshape(e["shape"])
-        .copy()
-        for name, e in header.items()
+        name: read_numbers(content[8 + size :][slice(*entry["data_offsets"])], entry["dtype"]).reshape(
+            entry["shape"]
+        )
+        for name, entry in header.items()
     }
+
+
+def read_numbers(content: bytes, code: str) -> np.ndarray:
+    if code == "BF16":  # NumPy has none: its bits are the upper half of a float32
+        return (np.frombuffer(content, np.uint16).astype(np.uint32) << 16).view(np.float32)
+    found = np.frombuffer(content, {code: name for name, code in NAMES.items()}[code])
+    return found.astype(np.float32) if code == "F16" else found.copy()

@@ -23,6 +23,7 @@ from attacks.functions import false_claims
 from attacks.hostile import hostile_folders
 from attacks.meanings import ANSWERS, SEQUENCES, misnomers
 from attacks.searched import searched_claims
+from attacks.sixteen_bits import sixteen_bit_claims
 from benchmarks.processes import measure
 
 SECONDS, GIGABYTES = 10.0, 2.0
@@ -54,7 +55,8 @@ def attacks(parent: Path) -> Iterator[Attack]:
         options = tuple(option.replace("FOLDER", str(folder)) for option in hostile.options)
         yield Attack("whoever reads it", hostile.name, folder, options, (hostile.result,))
     refused = ("NOT VERIFIED", "UNKNOWN")
-    for i, case in enumerate((*counterexamples(), *searched_claims(), *false_claims())):
+    false = (*counterexamples(), *searched_claims(), *sixteen_bit_claims(), *false_claims())
+    for i, case in enumerate(false):
         yield Attack("the arithmetic", case.name, case.bundle.write(parent / f"false{i}"), (), refused)
     yield from misnamed(parent)
 

@@ -63,7 +63,7 @@ class Model(Abilities, EqualByContent):
         proof = "" if self.certificate is None else f", {len(self.certificate.claims)} claims certified"
         return (
             f"<Model: {self.interface.describe()}, rank {self.transformer.attention.head_size}, "
-            f"{self.n_parameters:,} parameters, {self.transformer.dtype}{proof}>"
+            f"{self.n_parameters:,} parameters, {self.arithmetic}{proof}>"
         )
 
     def describe(self) -> str:
@@ -71,7 +71,7 @@ class Model(Abilities, EqualByContent):
         heads, ledger = self.transformer.attention.heads, self.ledger
         parts = [f"{heads} attention head{'s' if heads > 1 else ''} of rank {self.transformer.attention.head_size}"]
         parts += [f"{name} {ledger[name]}" for name in ("mapping", "readout", "construction") if name in ledger]
-        return ", ".join([*parts, f"{self.n_parameters:,} parameters in {self.transformer.dtype}"])
+        return ", ".join([*parts, f"{self.n_parameters:,} parameters in {self.arithmetic}"])
 
     def predict(
         self,

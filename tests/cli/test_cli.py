@@ -233,7 +233,7 @@ def test_demo_ends_with_a_table_and_a_picture() -> None:
         (("verify", example("company")), 66, "a folder with a model at "),
         (("report", "nowhere"), 66, "a folder with a model at nowhere; there is none"),
         (("identify", example("company")), 66, "it is neither. Write it by np.savez."),
-        (("memorize", example("company"), "--out", "x", "--dtype", "float16"), 64, "float16"),
+        (("memorize", example("company"), "--out", "x", "--dtype", "float8"), 64, "float8"),
         (("memorize-text", example("company"), "--out", "x", "--context", "0"), 64, "1 token; --context 0."),
         (("memorize", example("company"), "--out", "."), 66, "exists"),
     ],
@@ -249,6 +249,20 @@ def test_large_files_pass_through(tmp_path) -> None:
     np.savez(tmp_path / "d.npz", X=rng.standard_normal((300, 5, 4)), Y=rng.integers(0, 9, (300, 5)))
     run("memorize", tmp_path / "d.npz", "--out", tmp_path / "m", "--dtype", "float32")
     assert "1,500 of 1,500" in run("predict", tmp_path / "m", tmp_path / "d.npz", "--check").stdout
+
+
+def test_sixteen_bits_are_asked_for_by_name(tmp_path) -> None:
+    """What they do not hold is said with its remedy; what they hold is proved in them."""
+    lines = [{"tokens": tokens, "answer": label} for tokens, label in ((["a", "b"], "x"), (["b", "c"], "y"))]
+    (tmp_path / "d.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for dtype in ("float16", "bfloat16"):
+        asked = (tmp_path / "d.jsonl", "--dtype", dtype)
+        assert json.loads(run("plan", *asked, "--json").stdout)["dtype"] == dtype
+        assert f"parameters in {dtype}" in run("memorize", *asked, "--out", tmp_path / dtype).stdout
+        assert "VERIFIED" in run("verify", tmp_path / dtype, "--require", f"memorizes {dtype}").stdout
+        refused = run("memorize", *asked, "--out", tmp_path / "no", "--logits", ok=64)
+        assert "no logits" in refused.stderr
+        assert not (tmp_path / "no").exists()
 
 
 def test_version() -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
-from onelayer import load, memorize
+from onelayer import edit, load, memorize, to_torch, with_logits
 from onelayer.certificates.tensors import load_tensors, save_tensors
 from onelayer.errors import HypothesisError, OptionError, PrecisionError
 from onelayer.network.formats import FORMATS, nearest
@@ -29,9 +30,6 @@ halves = pytest.mark.parametrize("dtype", list(FORMATS))
 @halves
 @pytest.mark.parametrize("case", CASES)
 def test_every_answer_comes_back_in_sixteen_bits_and_is_proved(tmp_path, dtype, case) -> None:
-    torch = pytest.importorskip("torch")
-    from onelayer import to_torch
-
     X, Y, options = CASES[case]
     model = memorize(X, Y, dtype=dtype, certify=True, **options)
     assert (np.asarray(model.predict(X)) == np.asarray(Y)).all()
@@ -115,3 +113,24 @@ def test_an_unknown_dtype_is_refused() -> None:
     for dtype in ("float8", "bfloat17", np.int32, "complex64"):
         with pytest.raises(OptionError, match="float32, float64, float16 or bfloat16"):
             memorize(IDS, FACTS, dtype=dtype, positions=True)
+
+
+@halves
+def test_an_edited_model_stays_one_of_sixteen_bits(dtype) -> None:
+    """Also where a sequence is new to it, for which it is rebuilt."""
+    model = memorize(IDS[:30], FACTS[:30], dtype=dtype, positions=True, scope="sequence")
+    for i in (3, 31):
+        changed = edit(model, IDS[i : i + 1], [int(FACTS[3] + 1) % 100])
+        assert changed.model.arithmetic == dtype
+        assert f"memorizes {dtype}" in {f"{c['type']} {c['arith']}" for c in changed.model.certificate.claims}
+        assert changed.verify() == "VERIFIED"
+        assert (changed.model.predict(IDS[i : i + 1]) == (FACTS[3] + 1) % 100).all()
+
+
+@halves
+def test_a_model_says_in_which_arithmetic_it_runs_and_that_it_has_no_logits(dtype) -> None:
+    model = memorize(*CASES["bags of words"][:2], dtype=dtype)
+    assert f" {dtype}," in repr(model)
+    assert model.describe().endswith(f"parameters in {dtype}")
+    with pytest.raises(OptionError, match=f"this one is made to run in {dtype}.*to_torch and to_onnx"):
+        with_logits(model)

@@ -51,8 +51,8 @@ Rank = Annotated[
     int | None, typer.Option(help="Head size; by default the smallest that separates the contexts safely.")
 ]
 Dtype = Annotated[
-    Literal["auto", "float32", "float64"],
-    typer.Option(help="Arithmetic in which the model runs; auto: float32 where it holds the data exactly."),
+    Literal["auto", "float32", "float64", "float16", "bfloat16"],
+    typer.Option(help="Arithmetic in which the model runs; auto: float32 where it holds the data, else float64."),
 ]
 if TYPE_CHECKING:
     from onelayer.search.problem import Mapping as MappingName

@@ -255,7 +255,7 @@ def _rebuild(
         Y,
         positions=embedding is not None and embedding.positions is not None,
         default=NO_DEFAULT if default is None else model.form.classes[int(default[0])],
-        dtype=str(model.transformer.dtype),
+        dtype=model.arithmetic,
         scope="token" if model.form.scope == "token" else "sequence",
         logits=model.has_logits,
         certify=True,

@@ -10,6 +10,7 @@ from onelayer.gadgets.logits import MARGIN, Logits
 from onelayer.gadgets.stacks import Covered
 from onelayer.ledger import Constant, Ledger
 from onelayer.model import Model
+from onelayer.network.formats import FORMATS
 from onelayer.search.problem import Problem
 
 
@@ -29,6 +30,12 @@ def with_logits(model: Model) -> Model:
     if model.form.classes is None:
         needs, found = "answers that are classes, for logits", f"this model {model.interface.says}"
         remedy = "Its outputs are what they are; those of a text are probabilities already."
+        raise OptionError("memorize", needs, found, remedy)
+    if model.arithmetic in FORMATS:
+        needs, found = "a model in float32 or float64, for logits", f"this one is made to run in {model.arithmetic}"
+        remedy = (
+            'Memorise the data with dtype="float32", or take the class numbers: to_torch and to_onnx give them.'
+        )
         raise OptionError("memorize", needs, found, remedy)
     made = append_logits(model)
     if model.certificate is None:

@@ -226,7 +226,6 @@ def _ledger(problem: Problem, found: BestCandidate, model: Model) -> list[Consta
     assert f.readout is not None
     kind = f.readout.kind
     interpolates = READOUTS[kind].interpolates
-    itemsize = problem.dtype.itemsize if problem.format is None else 2
     at_least = "at the nearest just" if c.coordinates.shape[1] == 1 else "at least"
     why = "asked for" if problem.readout == kind else f.readout.compared
     rows = problem.answers.rows
@@ -261,7 +260,7 @@ def _ledger(problem: Problem, found: BestCandidate, model: Model) -> list[Consta
         Constant("bits_available", float(np.log2(c.span / c.radius)) if c.span else 0.0, "log2(span/radius_upper)"),
         Constant("answer_rounding", rounding, f"largest |answer - answer in {problem.dtype}|"),
         Constant("parameters", model.n_parameters, "every weight and bias, zeros of full matrices included"),
-        Constant("bytes", model.n_parameters * itemsize, "of weights"),
+        Constant("bytes", model.n_parameters * problem.itemsize, "of weights"),
     ]
 
 

@@ -33,6 +33,7 @@ class Plan:
     answers: int = 0
     distinct: int = 0
     conflicts: int = 0
+    dtype: str = ""
     mapping: str = ""
     rank: int = 0
     parameters: int = 0
@@ -49,14 +50,18 @@ class Plan:
         if not self.possible:
             return f"impossible: {self.obstacle}"
         settled = f", {self.conflicts:,} conflicts settled" if self.conflicts else ""
-        available = ", ".join(f"{b:.0f} in {name}" for name, b in (self.bits_available or {}).items())
+        precision = f"all values are numbers of {self.dtype}: nothing is rounded"
+        if self.bits_available is not None:
+            available = ", ".join(f"{b:.0f} in {name}" for name, b in self.bits_available.items())
+            precision = f"{self.bits_needed:.0f} bits a coordinate needed; {available} available; "
+            precision += f"contexts may move by {self.margin:.3g} times their rounding error"
         return (
             f"{self.answers:,} answers in {self.sequences:,} sequences, {self.distinct:,} distinct contexts"
             f"{settled}\n"
             f"one head of rank {self.rank}, mapping {self.mapping}\n"
-            f"{self.bits_needed:.0f} bits a coordinate needed; {available} available; contexts may move by "
-            f"{self.margin:.3g} times their rounding error\n"
-            f"{self.parameters:,} parameters, {self.bytes:,} bytes, about {self.seconds:.2f} s to build"
+            f"{precision}\n"
+            f"{self.parameters:,} parameters in {self.dtype}, {self.bytes:,} bytes, "
+            f"about {self.seconds:.2f} s to build"
         )
 
 
@@ -87,12 +92,15 @@ def plan(
         answers=len(problem.answers.rows),
         distinct=found.fit.distinct,
         conflicts=len(given.conflicts),
+        dtype=problem.arithmetic,
         mapping=found.route.mapping,
         rank=found.route.rank,
         parameters=parameters,
-        bytes=parameters * problem.dtype.itemsize,
+        bytes=parameters * problem.itemsize,
         bits_needed=found.bits_needed,
-        bits_available={
+        bits_available=None
+        if problem.format
+        else {
             name: max(0.0, float(np.log2(max(span, 1e-300) / (unit_radius * unit))))
             for name, unit in (("float32", 2.0**-24), ("float64", 2.0**-53))
         },

@@ -79,6 +79,11 @@ class Problem:
         """The name of the format in which the model runs."""
         return str(self.dtype) if self.format is None else self.format.name
 
+    @property
+    def itemsize(self) -> int:
+        """Bytes of a weight as it is saved."""
+        return self.dtype.itemsize if self.format is None else 2
+
     def rows(self, per_sequence: bool) -> Array:
         """Answers [T, q], one per sample of the chosen mapping."""
         rows = self.answers.rows
