@@ -152,3 +152,12 @@ def test_lines_whose_difference_is_no_number_are_infinitely_far() -> None:
     m = meaning([["x", 0], *large, ["sin", 0], ["cos", 0], ["mul", 1, 3], ["mul", 2, 4]])
     with np.errstate(all="ignore"):
         assert deviation(m, 5, 6, {}) == np.inf
+
+
+def test_a_hypot_is_compared_by_norms_and_else_as_a_function_of_one_line() -> None:
+    """|x| + |y| exceeds it by 2 - sqrt 2; of one argument twice it is sqrt 2 |u|, which is 1 below cos u at 0."""
+    lines = [*COMMON, ["abs", 0], ["abs", 1], ["add", 3, 4], ["hypot", 0, 1], ["hypot", 2, 2], ["cos", 2]]
+    m = meaning(lines)
+    with np.errstate(all="ignore"):
+        assert 2 - 2**0.5 <= deviation(m, 6, 5, {}) <= 1.02 * (2 - 2**0.5)
+        assert 1 <= deviation(m, 7, 8, {}) <= 1.02
