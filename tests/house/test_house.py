@@ -19,6 +19,7 @@ from benchmarks import readme
 from onelayer import approximate
 from onelayer.compile.construction import CONSTRUCTIONS
 from onelayer.contexts.mapping import MAPPINGS
+from onelayer.gadgets.registry import GADGETS
 from onelayer.readouts.method import READOUTS
 from onelayer.statements import CATALOGUE
 from onelayer.statements.document import as_markdown
@@ -177,6 +178,39 @@ def through_the_front_door(text: str) -> list[str]:
     imports = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
     named = [name.name for node in imports if node.module == "onelayer" and not node.level for name in node.names]
     return [name for name in named if name in onelayer.__all__ and name != "__version__"]
+
+
+def recognisers(source: str) -> list[str]:
+    """Functions that take layers, a network or a model and give a gadget: they guess back what was built."""
+    tree = ast.parse(source)
+    imported = {
+        name.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("onelayer.gadgets")
+        for name in node.names
+    }
+    gadgets = imported & ({"Gadget"} | {kind.__name__ for kind in GADGETS})
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            given = " ".join(ast.unparse(a.annotation) for a in node.args.args if a.annotation is not None)
+            made = "" if node.returns is None else ast.unparse(node.returns)
+            words = re.findall(r"\w+", given), re.findall(r"\w+", made)
+            guessed = {"Layer", "Linear", "Grouped", "Transformer", "Model"} & set(words[0])
+            if node.name.startswith("recogni") or (guessed and gadgets & set(words[1])):
+                found.append(node.name)
+    return found
+
+
+def test_gadgets_alone_recognise_layers() -> None:
+    """The rule finds one that somebody writes elsewhere, and there is none."""
+    seeded = "from onelayer.gadgets.steps import Steps\ndef guess(layers: tuple[Layer, ...]) -> Steps | None: ..."
+    assert recognisers(seeded) == ["guess"]
+    package = SOURCE / "onelayer"
+    outside = [path for path in package.rglob("*.py") if path.relative_to(package).parts[0] != "gadgets"]
+    assert len(outside) > 200
+    assert {path.name: found for path in outside if (found := recognisers(path.read_text(encoding="utf-8")))} == {}
+    assert all("parse" in vars(kind) and kind.__module__.startswith("onelayer.gadgets.") for kind in GADGETS)
 
 
 def test_nothing_inside_imports_through_the_front_door() -> None:
