@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from onelayer.gadgets.zigzags import Zigzags
 from onelayer.network import Attention
-from onelayer.problems.blocks import blocks
+from onelayer.problems.blocks import blocks, product
 from onelayer.problems.sequences import Sequences
 
 Array = NDArray[Any]
@@ -164,11 +164,11 @@ def hashed_coordinates(sequences: Sequences, hashes: Hashes, z: Array, per_seque
     if valid is not None:
         codes[~valid] = 0.0
     ones = np.tile(np.eye(rank, dtype=codes.dtype), (n, 1))
-    sums = codes.reshape(N, -1) @ ones  # of whole numbers below 2^24: exact in any dtype and any order
-    size = float((np.abs(codes).reshape(N, -1) @ ones).max())
+    sums = product(codes.reshape(N, -1), ones)  # of whole numbers below 2^24: exact in any dtype and any order
+    size = float(product(np.abs(codes).reshape(N, -1), ones).max())
     if per_sequence:
         return sums, size
-    out = (z.reshape(-1, rank) @ hashes.own.astype(z.dtype)).reshape(N, n * rank)
+    out = product(z.reshape(-1, rank), hashes.own.astype(z.dtype)).reshape(N, n * rank)
     for part in blocks(out, ADDED_BYTES):
         out[part] += np.tile(sums[part], n)
     return (out.reshape(-1, rank) if valid is None else out.reshape(N, n, rank)[valid]), size

@@ -19,7 +19,7 @@ from onelayer.gadgets.affine import Affine
 from onelayer.gadgets.gadget import Gadget
 from onelayer.gadgets.steps import Steps
 from onelayer.network import Embedding, Linear
-from onelayer.problems.blocks import column_bounds
+from onelayer.problems.blocks import UNTHREADED, column_bounds, product
 from onelayer.problems.sequences import Sequences
 
 Array = NDArray[Any]
@@ -226,10 +226,18 @@ def _drawn_steps(quantiser: Quantiser, rank: int, rng: np.random.Generator) -> A
 def _uncorrelate(steps: Array, trial: Array) -> tuple[Array, Array]:
     """Steps, and the codes that they give, mixed so that channels are uncorrelated: cells of two of them are then
     about equally full."""
-    if len(trial) < 4 * trial.shape[1] or np.linalg.matrix_rank(covariance := np.cov(trial.T)) < trial.shape[1]:
+    channels = trial.shape[1]
+    if len(trial) < 4 * channels or np.linalg.matrix_rank(covariance := _covariance(trial)) < channels:
         return steps, trial
     mixed = np.linalg.inv(np.linalg.cholesky(covariance)).T
-    return steps @ mixed, trial @ mixed
+    return steps @ mixed, product(trial, mixed)
+
+
+def _covariance(trial: Array) -> Array:
+    centred, T = trial - trial.mean(axis=0), len(trial)
+    step = max(1, UNTHREADED // trial.shape[1] ** 2)
+    parts = (centred[a : a + step] for a in range(0, T, step))
+    return np.asarray(sum(part.T @ part for part in parts) / (T - 1))
 
 
 def _components(flat: Array, used: Array | None, attempt: int, rng: np.random.Generator) -> Array:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from onelayer.contexts.units import units
 from onelayer.errors import PrecisionError
 from onelayer.network import Embedding
-from onelayer.problems.blocks import blocks, mapped_like
+from onelayer.problems.blocks import blocks, mapped_like, product
 from onelayer.problems.sequences import Sequences
 
 Array = NDArray[Any]
@@ -155,7 +155,7 @@ class RealStream:
             directions[:, 0] = key
         spread = CODE_SPREADS[attempt % len(CODE_SPREADS)] / (n if self.positions else 1)
         directions = short_column(directions, self.dtype)
-        read = self.tokens.reshape(N * n, d) @ directions
+        read = product(self.tokens.reshape(N * n, d), directions)
         # Scaling by powers of two is exact: readings of mean square near 1, codes spread wider.
         rms = np.sqrt(np.einsum("ij,ij->j", read, read) / len(read))
         factor = np.exp2(-np.round(np.log2(np.where(rms > 0, rms, 1.0))))

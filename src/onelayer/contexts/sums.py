@@ -13,7 +13,7 @@ from onelayer.problems.sequences import Sequences
 Array = NDArray[Any]
 
 #: Sums are added to the codes of this many bytes at a time, which stay in cache.
-ADDED_BYTES = 1 << 18
+ADDED_BYTES = 1 << 17
 #: A wide own weight is at most c n (n + 12) over this: rounding it adds about half to the error of the average.
 OWN_SHARE = 18.0
 
@@ -28,12 +28,15 @@ def joint_coordinates(
         N, n, _ = codes.shape
         largest = max(float(codes.max()), -float(codes.min())) / own
         wide = codes.reshape(N, n * rank)  # below 2^24, so sums are exact in any dtype and any order
-        sums = (total / n) * (wide @ np.tile(np.eye(rank, dtype=codes.dtype), (n, 1)) / own)
-        if per_sequence:
-            return sums, largest
+        ones = np.tile(np.eye(rank, dtype=codes.dtype), (n, 1))
+        sums = np.empty((N if per_sequence else 0, rank), codes.dtype)
         for part in blocks(wide, ADDED_BYTES):
-            wide[part] += np.tile(sums[part], n)
-        return codes.reshape(-1, rank), largest
+            added = (total / n) * (wide[part] @ ones / own)
+            if per_sequence:
+                sums[part] = added
+            else:
+                wide[part] += np.tile(added, n)
+        return (sums if per_sequence else codes.reshape(-1, rank)), largest
     assert sequences.lengths is not None
     codes[~valid] = 0.0
     largest = max(float(codes.max()), -float(codes.min())) / own

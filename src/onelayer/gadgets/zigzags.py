@@ -15,6 +15,7 @@ import numpy as np
 
 from onelayer.gadgets.gadget import Gadget, Words, number_names
 from onelayer.network.weights import Array, Grouped, Layer, Linear
+from onelayer.problems.blocks import product
 
 #: Below this many pieces the dense pass is as fast.
 WORTHWHILE = 8
@@ -123,7 +124,7 @@ class Zigzags(Gadget):
         sure = ((z >= 0) & (z <= reach) & (z == np.floor(z))).all(axis=1)
         at = np.where(sure[:, None], z, 0).astype(np.int32)
         hashes = np.stack([table.take(at[:, i]) for i, table in enumerate(self._tables)], axis=1)
-        stays = z @ self.own
+        stays = product(z, self.own)
         if not self.sink:
             return np.concatenate([hashes, stays], axis=1), sure
         mark = t[:, s:]

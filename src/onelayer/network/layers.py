@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from onelayer.network.weights import Array, Grouped, Layer
+from onelayer.problems.blocks import product
 
 #: Blocks of grouped layers with more inputs are multiplied as matrices.
 LARGE_BLOCK = 16
 
 
 def by_token(h: Array, weight: Array) -> Array:
-    """h @ weight for h [..., width], as one product: NumPy would make many small ones of it."""
-    product: Array = h.reshape(-1, h.shape[-1]) @ weight
-    return product.reshape(*h.shape[:-1], weight.shape[-1])
+    """h @ weight for h [..., width], of all tokens together: NumPy would make a product of each sequence."""
+    return product(h.reshape(-1, h.shape[-1]), weight).reshape(*h.shape[:-1], weight.shape[-1])
 
 
 def apply_layer(layer: Layer, h: Array) -> Array:

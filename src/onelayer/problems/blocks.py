@@ -15,6 +15,8 @@ Array = NDArray[Any]
 BLOCK_BYTES = 1 << 24
 #: Rows that are reduced as one: long rows reduce many times faster than short ones.
 FOLDED = 64
+#: Multiplications for which BLAS starts no thread (OpenBLAS: up to these), and rows too few for its kernels.
+UNTHREADED, FEW_ROWS = 1 << 18, 64
 #: Rows that are reduced twice at a time.
 CACHED_BYTES = 1 << 18
 
@@ -24,6 +26,18 @@ def blocks(array: Array, block_bytes: int = BLOCK_BYTES) -> Iterator[slice]:
     step = max(1, block_bytes // max(1, array.itemsize * array[:1].size))
     for start in range(0, len(array), step):
         yield slice(start, start + step)
+
+
+def product(rows: Array, matrix: Array) -> Array:
+    """rows [T, k] @ matrix [k, m], for a small matrix some rows at a time: BLAS starts threads for more, which
+    compete with ours, and go on spinning for longer than such a product takes."""
+    step = UNTHREADED // max(1, matrix.size)
+    if step < FEW_ROWS or len(rows) <= step:
+        return np.asarray(rows @ matrix)
+    found = np.empty((len(rows), matrix.shape[1]), np.result_type(rows, matrix))
+    for start in range(0, len(rows), step):
+        np.matmul(rows[start : start + step], matrix, out=found[start : start + step])
+    return found
 
 
 def every(test: Callable[[Array], Any], array: Array) -> bool:
