@@ -39,6 +39,7 @@ AIMS: dict[str, list[str]] = {
     "looped/judge": [*LOOPED, *_tests("looped_forgeries", "panel_units")],
     "looped/lattice": LOOPED,
     "looped/limits": _tests("limits"),
+    "looped/near": _tests("near"),
     "looped/network": _tests("looped_network"),
     "looped/panels": _tests("panel_units", "panels"),
     "looped/patches": _tests("smoothers"),

@@ -47,6 +47,15 @@ def test_every_weight_matters_to_the_last_bit(name: str, index: tuple[int, ...])
     assert "apart by" in why
 
 
+@pytest.mark.parametrize("index", [(0, 0, 0), (0, 0, 1)], ids=str)
+def test_forty_loops_in_which_keys_move_are_told_apart_too(index: tuple[int, ...]) -> None:
+    """Each loop multiplies three numbers of the last one: exact ones would soon be longer than any memory."""
+    moving = changed("attention.W_O", index, 2.0**-60)
+    said, why = outcome(judged(moving, descent(steps=40), [LAYER | {"repeat": 40}]))
+    assert said == "refuted", why
+    assert "apart by" in why
+
+
 def test_the_witness_of_one_ulp_is_a_prompt_anyone_can_repeat() -> None:
     said, why = outcome(judged(weights(float(np.nextafter(ETA, 1.0))), descent()))
     assert said == "refuted"

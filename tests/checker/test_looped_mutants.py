@@ -13,7 +13,7 @@ from onelayer_checker.core.claims import KINDS, Claim
 from tests.checker.looped import ETA, INNER, LAYER, descent, program, weights
 from tests.checker.mutants import assert_caught, installed
 
-PARTS = ("polynomials", "programs", "network", "algorithms", "witnesses", "lattice", "judge")
+PARTS = ("polynomials", "programs", "near", "network", "algorithms", "witnesses", "lattice", "judge")
 SOURCES = {part: (Path(ring.__path__[0]) / f"{part}.py").read_text() for part in PARTS}
 ONE = f"const {(1.0).hex()}"
 

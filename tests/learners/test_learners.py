@@ -91,6 +91,29 @@ def test_one_ulp_in_any_tensor_is_refuted_or_the_same_function(case: str) -> Non
         )
 
 
+@pytest.mark.parametrize(
+    ("case", "name", "at"),
+    [
+        ("whitening", "attention.W_V", (1, 0, 0)),
+        ("nesterov, penalty", "feedforward.0.weight", (0, 0)),
+        ("ridge", "feedforward.0.weight", (1, 1)),
+    ],
+)
+def test_one_ulp_that_moves_keys_in_every_loop_is_refuted_by_a_prompt(case: str, name: str, at: Any) -> None:
+    """Of twenty loops: numbers get too long to be followed exactly, and the prompt is found all the same."""
+    model = made(case, outputs=1)
+    moved = {key: array.copy() for key, array in model.transformer.tensors()}
+    moved[name][at] = np.nextafter(moved[name][at], np.inf)
+    report = onelayer.model.replace(model, transformer=model.transformer.with_tensors(moved)).verify()
+    assert report.result == "NOT VERIFIED"
+    assert "examples x = " in report.claims[0].verdict.why
+
+
+def test_whitening_of_many_components_is_proved() -> None:
+    """Its certificate grows as d^2, not as d^3."""
+    assert onelayer.learner("whitening", d=24).proved
+
+
 STEPPED = {c for c, (name, _) in CASES.items() if name not in ("mesa", "kernel", "causal_step", "recurrence")}
 
 
@@ -283,6 +306,7 @@ def test_series_and_labels_are_checked() -> None:
         ("mesa", {"ridge": 0}, HypothesisError, r"a ridge above 0.*ridge=0.*Use 1e-12"),
         ("mesa", {"steps": 5}, HypothesisError, "neither steps nor a tolerance"),
         ("whitening", {"outputs": 2}, HypothesisError, "one output"),
+        ("whitening", {"d": 51}, HypothesisError, "d of at most 50"),
         ("nesterov", {"momentum": 1.0}, OptionError, "between 0 and 1"),
         ("logistic", {"knots": 2}, OptionError, "knots"),
         ("kernel", {"bandwidth": 0}, OptionError, "bandwidth > 0"),

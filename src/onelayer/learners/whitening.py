@@ -6,8 +6,8 @@ mean u u^T, and w <- w + eta M^T mean_i r_i u_i.
 Rests on   gradient_step.
 Why        Large directions of the inputs shrink faster than small ones, so that later steps see a rounder
 problem.
-Differs    Stated for every number of examples and loops, with M as part of the state; what an example adds is said
-in terms of its token, so that the proof need not multiply M out.
+Differs    Stated for every number of examples and loops, with M as part of the state; what an example adds, u v^T
+with v = M^T u, is said in terms of its token, so that the proof need not multiply M by itself.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from onelayer.problems.scripts import dot, write
 from onelayer.statements import CATALOGUE
 
 STATEMENT = CATALOGUE["whitening"]
-#: A step multiplies matrices of d x d letters; the checker reads no longer scripts.
-LARGEST = 20
+#: A step writes d x d numbers; the checker reads no larger certificates.
+LARGEST = 50
 
 
 def build(setting: Setting, eta: float | None = None, gamma: float | None = None) -> Built:
@@ -67,20 +67,16 @@ def algorithm(d: int, eta: float, gamma: float, steps: int) -> Algorithm:
     def matrix(s: list[Any]) -> list[list[Any]]:
         return [s[i * d : (i + 1) * d] for i in range(d)]
 
-    def column(A: list[list[Any]], j: int) -> list[Any]:
-        return [row[j] for row in A]
-
     def inputs(s: list[Any], x: list[Any]) -> list[Any]:
         return [dot(row, x) for row in matrix(s)]
 
-    def term(e: list[Any]) -> list[Any]:
-        return [*(e[d] * u for u in e[:d]), *(u * v for u in e[:d] for v in e[:d])]
+    def term(s: list[Any], e: list[Any]) -> list[Any]:
+        back = [dot(row, e[:d]) for row in zip(*matrix(s), strict=True)]  # M^T u
+        return [*(e[d] * v for v in back), *(u * v for u in e[:d] for v in back)]
 
     def step(s: list[Any], m: list[Any]) -> list[Any]:
-        M, S = matrix(s), matrix(m[d:])
-        columns = [column(M, j) for j in range(d)]
-        moved = [M[i][j] - dot(S[i], columns[j]) * gamma for i in range(d) for j in range(d)]
-        return [*moved, *(w + dot(c, m[:d]) * eta for w, c in zip(s[d * d :], columns, strict=True))]
+        moved = [a - b * gamma for a, b in zip(s[: d * d], m[d:], strict=True)]
+        return [*moved, *(w + g * eta for w, g in zip(s[d * d :], m[:d], strict=True))]
 
     start = tuple(np.eye(d).ravel().tolist()) + (0.0,) * d
     return Algorithm(
@@ -90,7 +86,7 @@ def algorithm(d: int, eta: float, gamma: float, steps: int) -> Algorithm:
         steps,
         start,
         "mean",
-        term=write(term, e=d + 2),
+        term=write(term, s=size, e=d + 2),
         step=write(step, s=size, m=size),
         answer=write(lambda s, x: [dot(s[d * d :], x)], s=size, x=d),
         example=write(lambda s, x, y: [*inputs(s, x), y[0] - dot(s[d * d :], x), 1.0], s=size, x=d, y=1),

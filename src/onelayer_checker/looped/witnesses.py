@@ -1,4 +1,7 @@
-"""Prompts on which a network and an algorithm differ, run over the rationals: anyone can repeat a refutation."""
+"""Prompts on which a network and an algorithm differ: anyone can repeat a refutation.
+
+Both are run over the rationals; a number that gets too long goes on as an enclosure of itself.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,13 @@ from typing import Any
 
 from onelayer_checker.core.budget import spend
 from onelayer_checker.looped.algorithms import Algorithm
+from onelayer_checker.looped.near import Near, differ, fraction, near
 from onelayer_checker.looped.network import Layer, Network, Numbers, total
 from onelayer_checker.looped.panels import mean_of
 from onelayer_checker.looped.polynomials import times
 
-#: Digits, in bits, up to which numbers are followed.
-MOST_BITS = 1 << 14
+#: Digits, in bits, up to which numbers are exact, and up to which enclosures of them are followed.
+EXACT_BITS, MOST_BITS = 1 << 12, 1 << 14
 Example = tuple[tuple[int, ...], tuple[int | Fraction, ...]]
 #: What the answers of a prompt with judges are multiplied by.
 SCALES = (1, Fraction(1, 8), Fraction(1, 1024))
@@ -36,7 +40,7 @@ class Prompt:
 
 
 class Lost(Exception):
-    """Numbers grew too long, or are no rationals."""
+    """Numbers grew too large, or are no rationals."""
 
 
 def tells_apart(network: Network, a: Algorithm, prompts: Iterable[Prompt]) -> str:
@@ -47,7 +51,7 @@ def tells_apart(network: Network, a: Algorithm, prompts: Iterable[Prompt]) -> st
         except Lost:
             continue
         for i, (p, q) in enumerate(zip(found, wanted, strict=True)):
-            if p != q:
+            if differ(p, q):
                 at = f", component {i}" if len(found) > 1 else ""
                 values = f"the network gives {_real(p)}, the algorithm {_real(q)}"
                 return f"{prompt}{at}: {values}, apart by {_real(p - q)}"
@@ -76,7 +80,7 @@ def answers(network: Network, a: Algorithm, prompt: Prompt) -> tuple[Numbers, Nu
 
 
 def _run(loop: Layer, tokens: list[Numbers]) -> list[Numbers]:
-    keys = [j for j, token in enumerate(tokens) if loop.context is None or token[loop.context] != 0]
+    keys = [j for j, token in enumerate(tokens) if loop.context is None or _is_marked(token[loop.context])]
     for _ in range(loop.repeat):
         h = [loop.before(token) for token in tokens]
         tokens = [
@@ -142,12 +146,25 @@ def _solve(K: list[Numbers], V: list[Numbers], ridge: Fraction) -> list[Numbers]
     return [row[s:] for row in rows]
 
 
-def _short(numbers: Sequence[Any]) -> Numbers:
-    bits = max((max(abs(u.numerator), u.denominator).bit_length() for u in numbers), default=0)
-    spend("exact prompts", 1e4 * len(numbers) * (1 + bits / 500))
-    if bits > MOST_BITS:
+def _is_marked(flag: Fraction | Near) -> bool:
+    """Whether a token is a key: its flag is not 0."""
+    if isinstance(flag, Near) and not flag.is_not_zero:
         raise Lost
-    return list(numbers)
+    return flag != 0
+
+
+def _short(numbers: Sequence[Any]) -> Numbers:
+    """The numbers, enclosed where they are too long to stay exact."""
+    return [_shortened(u) for u in numbers]
+
+
+def _shortened(u: Any) -> Any:
+    bits = max(abs(u.numerator), u.denominator).bit_length() if isinstance(u, int | Fraction) else 0
+    spend("exact prompts", 1e4 * (1 + bits / 500))
+    found = near(u) if bits > EXACT_BITS else u
+    if isinstance(found, Near) and found.middle.bit_length() > MOST_BITS:
+        raise Lost
+    return found
 
 
 def prompts(a: Algorithm, point: dict[tuple[str, int], int]) -> Iterator[Prompt]:
@@ -190,8 +207,9 @@ def plain_prompts(a: Algorithm, point: dict[tuple[str, int], int]) -> Iterator[P
             yield Prompt(tuple(zip(xs, ys, strict=False)), ask(xs[-1]))
 
 
-def _real(value: Fraction) -> str:
-    """A fraction for people; it may be beyond the largest float."""
+def _real(number: Fraction | Near) -> str:
+    """A number for people; it may be beyond the largest float."""
+    value = fraction(number)
     try:
         return repr(float(value))
     except OverflowError:
