@@ -28,7 +28,7 @@ def construct(sequences: Sequences, stream: Stream, rank: int, seed: int, attemp
     """The attempt-th candidate; the same seed gives the same candidates."""
     rng = np.random.default_rng([seed, rank, attempt, 1])
     draw = stream.draw(rank, rng, attempt, coded=True)
-    mean_square = float(np.vdot(draw.keys, draw.keys)) / draw.keys.size
+    mean_square = float(np.einsum("ij,ij->", draw.keys, draw.keys)) / draw.keys.size  # BLAS would start threads
     beta = TEMPERATURES[attempt // 2 % len(TEMPERATURES)] / (mean_square if mean_square > 0 else 1.0)
     return build_head(draw, sequences, beta, shared=False, per_sequence=False)
 
