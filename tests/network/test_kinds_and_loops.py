@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +26,7 @@ CASES = [
         (False, FLAG, True, None, 3),
         (True, FLAG, False, None, 1),
         (True, None, True, None, 2),
+        (True, FLAG, True, None, 1),
         (False, None, False, 1, 2),
         (True, FLAG, True, 2, 1),
     )
@@ -148,6 +150,21 @@ def test_long_prompts_are_evaluated_some_queries_at_a_time(monkeypatch) -> None:
     monkeypatch.setattr("onelayer.network.heads.CAUSAL_BLOCK", 7)
     for net, wanted in zip(nets, whole, strict=True):
         np.testing.assert_allclose(evaluate(net, X), wanted, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["linear", "mesa"])
+def test_causal_sums_take_no_matrix_of_tokens(kind: str) -> None:
+    """Of 3,000 tokens one of bytes would take 9 MB."""
+    rng = np.random.default_rng(7)
+    net = replace(
+        layer(rng, 1, kind=kind, causal=True, context=FLAG), readout=(Linear(np.eye(WIDTH), np.zeros(WIDTH)),)
+    )
+    X = rng.uniform(-1, 1, (1, 3000, WIDTH))
+    tracemalloc.start()
+    evaluate(net, X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 3e6
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from onelayer.network.forward import RunStack, forward, run_stack
-from onelayer.network.heads import attend, queries_keys_values, run_head, sum_values
+from onelayer.network.heads import attend, carries_sums, queries_keys_values, run_head, sum_values
 from onelayer.network.layers import by_token
 from onelayer.network.weights import Array, Attention, Layer, Transformer
 
@@ -65,7 +65,9 @@ def attention_in_blocks(a: Attention, h: Array, visible: Array | None) -> Array:
     update, n = np.zeros_like(h), h.shape[1]
     step = max(1, ATTENTION_BYTES // (h.itemsize * len(h) * n))
     for i in range(a.heads):
-        if a.kind == "mesa" or a.window == 1 or step >= n:  # no matrix of queries and keys, or a small one
+        if (
+            a.kind == "mesa" or carries_sums(a) or a.window == 1 or step >= n
+        ):  # no matrix of queries and keys, or a small one
             update += by_token(run_head(a, i, h, visible), a.W_O[i])
             continue
         q, k, v = queries_keys_values(a, i, h)

@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from onelayer.network import loops
-from onelayer.network.heads import See, run_head, see_nothing, visible_to
+from onelayer.network.heads import See, run_head, see_nothing, seen_by
 from onelayer.network.layers import apply_layer, by_token
 from onelayer.network.weights import Array, Attention, Layer, Transformer
 
@@ -36,9 +36,9 @@ def forward(
     h = embed(model, X)
     see("embedded", h)
     if first:
-        return _answer_queries(model, h, visible_to(model.attention, h, lengths), first)
+        return _answer_queries(model, h, seen_by(model.attention, h, lengths), first)
     for place, layer in enumerate(model.layers):
-        visible = visible_to(layer.attention, h, lengths)  # read once: no loop changes who may be seen
+        visible = seen_by(layer.attention, h, lengths)  # read once: no loop changes who may be seen
         here, quick = see, loops.moving(layer) if layer.repeat > 1 and see is see_nothing else None
         if quick is not None and (visible is None or visible.shape[1] == 1):
             h = loops.run(layer, quick, h, visible)

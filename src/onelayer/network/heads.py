@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -42,15 +43,20 @@ def run_head(
     name: str = "head",
     asking: Array | None = None,
 ) -> Array:
-    """What head i reads off the keys, [N, n, values], before W_O."""
+    """What head i reads off the keys, [N, n, values], before W_O; ``visible`` is what `seen_by` gives."""
     q, k, v = queries_keys_values(a, i, h, asking)
     if a.kind in ("softmax", "hardmax"):
         return attend(q, k, v, visible, a.kind, see, name)
     if a.kind == "mesa":
         assert a.ridge is not None
-        return solve_values(q, k, v, visible, a.ridge[i])
+        return solve_values(q, k, v, visible, a.ridge[i], a.causal)
     if a.window == 1:
         return _itself(a, q, k, v, visible)
+    if carries_sums(a):
+        if see is see_nothing:
+            return sum_past(q, k, v, visible, a.mean)
+        past = np.tri(k.shape[1], dtype=bool)[None]
+        visible = past if visible is None else past & visible
     return sum_values(q, k, v, visible, a.kind, a.mean, see, name)
 
 
@@ -107,6 +113,25 @@ def sum_values(
     return found
 
 
+def sum_past(q: Array, k: Array, v: Array, keys: Array | None, mean: bool) -> Array:
+    """As `sum_values` of causal linear attention, in time linear in the tokens: what earlier blocks of keys add is
+    one matrix."""
+    n = k.shape[1]
+    k = k if keys is None else np.where(keys.swapaxes(1, 2), k, 0)
+    found, past = np.empty((*q.shape[:2], v.shape[-1]), v.dtype), np.zeros((), v.dtype)
+    for start in range(0, n, CAUSAL_BLOCK):
+        rows = slice(start, start + CAUSAL_BLOCK)
+        turned = k[:, rows].swapaxes(-1, -2)
+        found[:, rows] = np.tril(q[:, rows] @ turned) @ v[:, rows]
+        if start:
+            found[:, rows] += q[:, rows] @ past
+        past = past + turned @ v[:, rows]
+    if mean:
+        count = np.arange(1, n + 1)[None] if keys is None else np.maximum(np.cumsum(keys[:, 0], axis=1), 1)
+        found /= count[..., None].astype(v.dtype)
+    return found
+
+
 def _itself(a: Attention, q: Array, k: Array, v: Array, visible: Array | None) -> Array:
     """As `sum_values`, of tokens that see no other: no matrix of queries and keys is needed."""
     logits = (q * k).sum(-1, keepdims=True)
@@ -116,15 +141,14 @@ def _itself(a: Attention, q: Array, k: Array, v: Array, visible: Array | None) -
     return np.asarray(weights * v)
 
 
-def solve_values(q: Array, k: Array, v: Array, visible: Array | None, ridge: Array) -> Array:
-    """q_k (sum_j k_j^T k_j + ridge I)^-1 sum_j k_j^T v_j over the visible keys."""
+def solve_values(q: Array, k: Array, v: Array, keys: Array | None, ridge: Array, causal: bool) -> Array:
+    """q_k (sum_j k_j^T k_j + ridge I)^-1 sum_j k_j^T v_j over the keys, of a causal query up to itself."""
     n, s = k.shape[1:]
     shrunk = ridge * np.eye(s, dtype=k.dtype)
-    if visible is None or visible.shape[1] == 1:
-        k = k if visible is None else np.where(visible.swapaxes(1, 2), k, 0)
+    k = k if keys is None else np.where(keys.swapaxes(1, 2), k, 0)
+    if not causal:
         turned = k.swapaxes(-1, -2)
         return np.asarray(q @ np.linalg.solve(turned @ k + shrunk, turned @ v))
-    k = np.where(visible[:, -1, :, None], k, 0)  # causal: what the last query does not see is padding or no key
     found, gram, cross = np.empty((*q.shape[:2], v.shape[-1]), v.dtype), shrunk[None], np.zeros((), v.dtype)
     for a in range(0, n, CAUSAL_BLOCK):
         rows = slice(a, a + CAUSAL_BLOCK)
@@ -134,6 +158,16 @@ def solve_values(q: Array, k: Array, v: Array, visible: Array | None, ridge: Arr
         found[:, rows] = (z.swapaxes(-1, -2) @ crosses)[..., 0, :]
         gram, cross = grams[:, -1], crosses[:, -1:]
     return found
+
+
+def carries_sums(a: Attention) -> bool:
+    """Whether a token sees all before it, and sums over that are carried along: no matrix of tokens is needed."""
+    return a.causal and a.window is None and a.kind in ("linear", "mesa")
+
+
+def seen_by(a: Attention, h: Array, lengths: Array | None) -> Array | None:
+    """As `visible_to`; of heads that carry sums only which tokens are keys, [N, 1, key], or None for all."""
+    return visible_to(replace(a, causal=False) if carries_sums(a) else a, h, lengths)
 
 
 def visible_to(a: Attention, h: Array, lengths: Array | None) -> Array | None:
