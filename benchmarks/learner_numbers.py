@@ -42,15 +42,43 @@ def dynamics(noise: float, ridge: float, sequences: int = 600) -> dict[str, Any]
     return {"task": f"dynamics, noise {noise:g}", "seeds": len(SEEDS)} | {k: spread(v) for k, v in rows.items()}
 
 
+def growth() -> list[dict[str, Any]]:
+    """CPU time of a series twice as long, again and again: exponents of least squares, of 10 components."""
+    rows, lengths = [], (1000, 2000, 4000, 8000)
+    for name, given in (("causal_step", {}), ("recurrence", {"affine": False, "ridge": 1e-3})):
+        model, took = onelayer.learner(name, d=10, certify=False, **given), []  # type: ignore[arg-type]
+        for n in lengths:
+            S, times = np.random.default_rng(0).uniform(-1, 1, (n, 10)), []
+            for _ in range(5):
+                begun = time.process_time()
+                model.predict(S)
+                times.append(time.process_time() - begun)
+            took.append(float(np.median(times)))
+        exponent = float(np.polyfit(np.log(lengths), np.log(took), 1)[0])
+        cpu = {f"T={n}": t for n, t in zip(lengths, took, strict=True)}
+        rows.append({"learner": name, "exponent": exponent} | cpu)
+    return rows
+
+
 def recurrences(dtype: str) -> dict[str, Any]:
-    """s' = a s + b from its first five values; the three-term identity is the reference."""
-    model, rng, errors = onelayer.learner("recurrence", dtype=dtype, certify=False), np.random.default_rng(0), []
-    for _ in range(300):
-        a, b, s = rng.uniform(-1, 1), rng.uniform(-2, 2), [rng.normal()]
-        for _ in range(5):
-            s.append(a * s[-1] + b)
-        errors.append(abs(float(model.predict(np.array(s[:5]))[-1]) - s[5]))
-    return {"dtype": dtype, "recurrences": 300, "median": float(np.median(errors)), "largest": max(errors)}
+    """s' = a s + b from its first five values; one gradient step from 0, of size 1/lambda_max, beside it."""
+    model = onelayer.learner("recurrence", dtype=dtype, certify=False)
+    medians, steps, largest = [], [], 0.0
+    for seed in SEEDS:
+        rng, errors, stepped = np.random.default_rng(seed), [], []
+        for _ in range(300):
+            a, b, s = rng.uniform(-1, 1), rng.uniform(-2, 2), [rng.normal()]
+            for _ in range(5):
+                s.append(a * s[-1] + b)
+            errors.append(abs(float(model.predict(np.array(s[:5]))[-1]) - s[5]))
+            K, v = np.stack([s[:4], np.ones(4)], axis=1), np.array(s[1:5])
+            step = K.T @ v / np.linalg.eigvalsh(K.T @ K)[-1]
+            stepped.append(abs(float(step @ [s[4], 1.0]) - s[5]))
+        medians.append(float(np.median(errors)))
+        steps.append(float(np.median(stepped)))
+        largest = max(largest, *errors)
+    row: dict[str, Any] = {"dtype": dtype, "seeds": len(SEEDS), "recurrences": 300, "median": spread(medians)}
+    return row | {"largest": largest, "one gradient step, median": spread(steps)}
 
 
 def pendulum(n: int = 400) -> np.ndarray:
@@ -123,21 +151,6 @@ def selected(noise: float) -> dict[str, Any]:
             row.append(float(((found - w) ** 2).sum(axis=1).mean()) + noise**2)
     names = ("small_penalty", "large_penalty", "selected")
     return {"noise": noise, "seeds": 2, "tasks": 100} | {n: spread(row) for n, row in zip(names, rows, strict=True)}
-
-
-def looped(n: int, L: int) -> dict[str, Any]:
-    """d = 10, normal inputs: the best a of A = a I over 400 tasks, and its loss |w_L - w|^2."""
-    shares = np.linspace(0.3, 1.0, 36)
-    best, losses = [], []
-    for seed in SEEDS:
-        rng = np.random.default_rng(seed)
-        X, w = rng.normal(size=(400, n, 10)), rng.normal(size=(400, 10))
-        S = np.linalg.eigh(X.swapaxes(1, 2) @ X / n)
-        along = np.einsum("bij,bi->bj", S[1], w)
-        found = [float((((1 - a * S[0]) ** L * along) ** 2).sum(1).mean()) for a in shares]
-        best.append(float(shares[int(np.argmin(found))]))
-        losses.append(min(found))
-    return {"n": n, "loops": L, "seeds": len(SEEDS), "best_a": spread(best), "loss": spread(losses)}
 
 
 def compare_cost(do: Callable[[], Any], floor: Callable[[], Any], times: int = 15) -> dict[str, float]:
@@ -233,14 +246,13 @@ def tables(B: int, unit: bool, rng: np.random.Generator) -> np.ndarray:
     return Z
 
 
-def run() -> dict[str, list[dict[str, Any]]]:
-    return {
-        "costs": costs(),
-        "roundings": roundings(),
-        "identified": identified(),
-        "dynamics": [dynamics(0.01, 1e-3), dynamics(0.1, 0.1)],
-        "recurrences": [recurrences("float64"), recurrences("float32")],
-        "forecasts": [forecasts(name, order) for name in SERIES for order in (2, 6)],
-        "selection": [selected(0.1), selected(0.5)],
-        "looped": [looped(n, L) for n in (20, 100) for L in (1, 2, 5, 10)],
-    }
+TABLES: dict[str, Callable[[], list[dict[str, Any]]]] = {
+    "costs": costs,
+    "roundings": roundings,
+    "identified": identified,
+    "dynamics": lambda: [dynamics(0.01, 1e-3), dynamics(0.1, 0.1)],
+    "growth": growth,
+    "recurrences": lambda: [recurrences("float64"), recurrences("float32")],
+    "forecasts": lambda: [forecasts(name, order) for name in SERIES for order in (2, 6)],
+    "selection": lambda: [selected(0.1), selected(0.5)],
+}

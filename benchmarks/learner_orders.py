@@ -43,5 +43,8 @@ def compare_orders(case: str, dtype: str) -> dict[str, Any]:
     return {"learner": case, "dtype": dtype, "orders": 50, "proved": model.interface.rounding_bound} | off
 
 
-def run() -> dict[str, list[dict[str, Any]]]:
-    return {"orders": [compare_orders(case, dtype) for case in CASES for dtype in ("float32", "float64")]}
+def orders() -> list[dict[str, Any]]:
+    return [compare_orders(case, dtype) for case in CASES for dtype in ("float32", "float64")]
+
+
+TABLES = {"orders": orders}
