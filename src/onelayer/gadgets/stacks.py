@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import groupby
+from itertools import groupby, zip_longest
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from onelayer.gadgets.affine import Affine
 from onelayer.gadgets.gadget import Gadget, Words
 from onelayer.gadgets.registry import GADGETS
+from onelayer.gadgets.staircase import Staircase
 from onelayer.network.blocks import apply_stack
 from onelayer.network.layers import apply_layer
 from onelayer.network.weights import Array, Attention, Embedding, Layer, Transformer
@@ -135,21 +136,38 @@ def _recognise(layers: tuple[Layer, ...]) -> Gadget:
 
 def find_search(layers: tuple[Layer, ...], parts: Sequence[Part]) -> Callable[[Array], Array] | None:
     """A search that gives what these layers give, by the searches of their gadgets; None if there are none."""
-    if not any(part.gadget.searches for part in parts):
+    found = list(_searches(parts))
+    if not any(found):
         return None
     steps: list[Callable[[Array], Array]] = []
-    for searching, group in groupby(parts, lambda part: part.gadget.searches):
+    for searching, group in groupby(zip(parts, found, strict=True), lambda pair: pair[1] is not None):
         some = list(group)
         if not searching:
-            dense = layers[some[0].covered.start : some[-1].covered.stop]
+            dense = layers[some[0][0].covered.start : some[-1][0].covered.stop]
             steps.append(partial(apply_layer, *dense) if len(dense) == 1 else partial(apply_stack, dense))
             continue
-        for part in some:
+        for part, searches in some:
             first = layers[part.covered.start].weight
-            # The first search makes what later ones use: here, and not in every thread at once.
-            part.gadget.search(np.zeros((1, first[..., 0].size), first.dtype))
-            steps.append(part.gadget.search)
+            for search in searches or ():
+                # The first search makes what later ones use: here, and not in every thread at once.
+                search(np.zeros((1, first[..., 0].size), first.dtype))
+                steps.append(search)
     return partial(_run, steps)
+
+
+def _searches(parts: Sequence[Part]) -> Iterator[tuple[Callable[[Array], Array], ...] | None]:
+    """Of each part, its search; none at all if the one before it has searched for both, None if it has none."""
+    both = None
+    for part, after in zip_longest(parts, parts[1:]):
+        if both is not None:
+            both = None
+            yield ()
+            continue
+        both = Staircase.of(part.gadget, None if after is None else after.gadget)
+        if both is not None:
+            yield (both.search,)
+        else:
+            yield (part.gadget.search,) if part.gadget.searches else None
 
 
 def _run(steps: list[Callable[[Array], Array]], h: Array) -> Array:
