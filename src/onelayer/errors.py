@@ -91,6 +91,18 @@ def files_in_words(path: object = None) -> Iterator[None]:
         raise FileError.of(error, path) from error
 
 
+class CastWarning(UserWarning):
+    """A network runs in another arithmetic than the one that its answers were built, and proved, for."""
+
+    def __init__(self, subject: str, built: str, runs: str) -> None:
+        other = f'memorize(..., dtype="{runs}") builds one for it' if "float16" in runs else f"keep it in {built}"
+        super().__init__(
+            f"[{subject}] this network needs {built}, for which its answers were built; it runs in {runs}, where "
+            f'nothing is proved and answers may be lost. onelayer.cast(model, "{runs}", X, Y) counts what '
+            f"survives; {other}."
+        )
+
+
 class MissingExtraError(ImportError):
     """An optional dependency is not installed; the message says how it is, for this Python and in a checkout."""
 

@@ -89,22 +89,22 @@ class OneLayerConfig(transformers.PreTrainedConfig):  # type: ignore[misc]
         at_last: bool = False,
         default_class: int | None = None,
         meaning: dict[str, str] | None = None,
+        arithmetic: str = "",
         **others: Any,
     ) -> None:
         self.structure, self.causal, self.shapes = structure or {}, causal, shapes or {}
         self.known_tokens, self.context, self.at_last = known_tokens, context, at_last
-        self.default_class, self.meaning = default_class, meaning or {}
+        self.default_class, self.meaning, self.arithmetic = default_class, meaning or {}, arithmetic
         super().__init__(**others)
 
 
 def config_of(model: Model, head: Head, words: Any) -> OneLayerConfig:
-    classes, text = model.form.classes, model.interface
+    classes, text, transformer = model.form.classes, model.interface, model.transformer
     names = {} if classes is None else {i: str(name) for i, name in enumerate(classes)}
     labels: dict[str, Any] = (
         {"id2label": names, "label2id": {name: i for i, name in names.items()}} if names else {}
     )
     default = None if classes is None or text.default is None else int(np.rint(text.default[0]))
-    transformer = model.transformer
     meaning = {key.removeprefix(PREFIX): value for key, value in meaning_of(model).items()}
     kept = ("version", "model", "reading", "certificate_sha256", "weights_sha256")
     return OneLayerConfig(
@@ -116,6 +116,7 @@ def config_of(model: Model, head: Head, words: Any) -> OneLayerConfig:
         at_last=model.form.scope == "last",
         default_class=default,
         meaning={key: meaning[key] for key in kept if key in meaning},
+        arithmetic=model.arithmetic,
         architectures=[f"OneLayerFor{head}"],
         dtype=str(transformer.dtype),
         vocab_size=len(words),
@@ -125,7 +126,7 @@ def config_of(model: Model, head: Head, words: Any) -> OneLayerConfig:
         hidden_size=int(transformer.attention.W_Q.shape[1]),
         num_hidden_layers=1,
         num_attention_heads=transformer.attention.heads,
-        **(labels if names else {}),
+        **labels,
     )
 
 
@@ -137,9 +138,11 @@ class OneLayerPreTrained(transformers.PreTrainedModel):  # type: ignore[misc]
 
     def __init__(self, config: OneLayerConfig) -> None:
         super().__init__(config)
-        number = str(config.dtype or "float32").removeprefix("torch.")
-        empty = {name: np.ones(shape, number) for name, shape in config.shapes.items()}
-        self.net: OneLayer = to_torch(structure.rebuild_network(config.structure, empty, config.causal))
+        runs = str(config.dtype or "float32").removeprefix("torch.")
+        held = "float64" if runs == "float64" else "float32"
+        empty = {name: np.ones(shape, held) for name, shape in config.shapes.items()}
+        network = structure.rebuild_network(config.structure, empty, config.causal)
+        self.net = OneLayer(network, config.arithmetic).to(getattr(torch, runs))
         self.post_init()
 
     @classmethod
@@ -240,6 +243,7 @@ class OneLayerForCausalLM(OneLayerPreTrained, transformers.GenerationMixin):  # 
         """Probabilities [N, V] after windows: the network, whose readout is asked at their last tokens only."""
         net = self.net
         assert net.embedding is not None
+        net.notice_casts(windows.device.type, (*net.feedforward, *net.readout))
         places = torch.arange(windows.shape[1], device=windows.device)
         h = net.stream(net.feedforward(net.embedding(windows, places)))
         h = net.context(h + net.attention(h))

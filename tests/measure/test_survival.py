@@ -131,7 +131,7 @@ def test_the_first_answer_that_torch_loses_is_named(dtype) -> None:
     model = stored(table.X, table.Y)
     asked = model.read(table.X)
     with torch.inference_mode():
-        outputs = to_torch(model).to(TORCH[dtype])(torch.from_numpy(asked.tokens)).float().numpy()
+        outputs = to_torch(model.transformer).to(TORCH[dtype])(torch.from_numpy(asked.tokens)).float().numpy()
     right = np.rint(outputs[..., 0]) == np.searchsorted(model.form.classes, table.Y)
     assert 0 < right.sum() < right.size
     report = cast(model, dtype, table.X, table.Y)
@@ -253,7 +253,7 @@ def test_memory_is_bounded(dtype, monkeypatch) -> None:
 
 def test_requests_that_make_no_sense_are_refused() -> None:
     model = stored(FACTS, WORDS)
-    for dtype in ("float32", "int8", "", np.dtype("float16"), None):
+    for dtype in ("float32", "int4", "", np.dtype("float16"), None):
         with pytest.raises(OptionError, match="a dtype to cast to among"):
             cast(model, dtype, FACTS, WORDS)
     with pytest.raises(OptionError, match="at least 2 answers"):

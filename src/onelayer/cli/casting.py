@@ -1,4 +1,4 @@
-"""The command about 16 bits: which answers survive there."""
+"""The command about fewer bits: which answers survive there."""
 
 from __future__ import annotations
 
@@ -8,24 +8,23 @@ import typer
 
 from onelayer.cli.console import AsJson, Data, Model, about, print_json, progress, say
 from onelayer.cli.exit_codes import ExitCode
-from onelayer.measure.survival import ANSWERS
+from onelayer.measure.survival import ANSWERS, Cast
 from onelayer.measure.survival import cast as cast_model
 from onelayer.model import load
-from onelayer.network.formats import Half
 from onelayer.problems.tables import read_table
 
 
 def cast(
     model: Model,
     data: Data,
-    dtype: Annotated[Half, typer.Option(help="The arithmetic that the model would run in.", show_default=False)],
+    dtype: Annotated[Cast, typer.Option(help="The arithmetic that the model would run in.", show_default=False)],
     ask_all: Annotated[
         bool,
         typer.Option("--all", help="Check every answer, however long it takes; by default long lists are sampled."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say which answers survive in float16 or bfloat16 (measured). Exit code 1: not all that were asked for."""
+    """Say which answers survive in float16, bfloat16 or int8 (measured). Exit code 1: not all that were asked."""
     with progress() as step:
         step("reading")
         memory = load(model)

@@ -38,22 +38,26 @@ try:
 except ImportError as missing:
     raise MissingExtraError("to_torch", "torch", "torch") from missing
 
+from onelayer.export.casts import NoticesCasts
+
 
 def to_torch(model: Model | Transformer) -> OneLayer:
     """The model as a module: tokens [N, n, d] (or ids [N, n]) and lengths [N], or an attention_mask [N, n], to
-    outputs [N, n, q]. `torch.jit.script` takes it. A model made for 16 bits is one of that dtype; others are exact
-    in the dtype they are in, and `net.half()` of them is not what was proved: `cast` counts what survives."""
+    outputs [N, n, q]. `torch.jit.script` takes it. A model made for 16 bits is one of that dtype. Where a module
+    runs in fewer bits than its answers were built for (`net.half()`, autocast, dynamic int8), a `CastWarning` says
+    so: `cast` counts what survives."""
     if isinstance(model, Transformer):
         return OneLayer(model)
-    net = OneLayer(model.transformer)
+    net = OneLayer(model.transformer, model.arithmetic)
     return net.to(getattr(torch, model.arithmetic)) if model.arithmetic in FORMATS else net
 
 
-class OneLayer(nn.Module):
+class OneLayer(NoticesCasts):
     """embedding -> feed-forward -> one attention layer with residual -> readout, as in docs/notation.md."""
 
-    def __init__(self, model: Transformer) -> None:
-        super().__init__()
+    def __init__(self, model: Transformer, arithmetic: str = "") -> None:
+        """The arithmetic is that for which the answers were built, if there are any."""
+        super().__init__(arithmetic)
         self.embedding = None if model.embedding is None else Embedding(model.embedding)
         self.feedforward = Stack(model.feedforward)
         self.attention = Attention(model.attention)
@@ -67,6 +71,8 @@ class OneLayer(nn.Module):
     ) -> Tensor:
         """Lengths are at least 1; what is at or after a length, or where the mask is 0, is not looked at, and means
         nothing in the output. With a mask, places are counted from the first token that is not padding."""
+        if not torch.jit.is_scripting():  # type: ignore[attr-defined]
+            self.notice_casts(tokens.device.type, (*self.feedforward, *self.readout))
         inside = inside_of(tokens, lengths, attention_mask)
         if inside is not None:
             # Attention gives padding the weight 0, but 0 times NaN is NaN, and an id may be out of the table.
