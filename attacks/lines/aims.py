@@ -49,7 +49,7 @@ AIMS: dict[str, list[str]] = {
     "looped/risks": _tests("risks"),
     "looped/rounding": _tests("rounding"),
     "looped/smoothers": _tests("smoothers"),
-    "looped/witnesses": [*LOOPED, *_tests("panels")],
+    "looped/witnesses": [*_tests("witnesses"), *LOOPED, *_tests("panels")],
     "functions/algebra": _tests("algebra"),
     "functions/blocks": _tests("blocks_by_hand", "blocks::test_a_block_is_as_far_from_its_line_as_is_said"),
     "functions/branch": _tests("branch"),
