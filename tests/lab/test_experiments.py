@@ -19,6 +19,7 @@ COSINE = {"target": "polynomial:2", "family": "polynomial", "K": 2, "n": 2}
 GENERATED = {"corpus": "", "contents": "", "sentences": 12}
 #: The cheapest cases that give a verdict something to say; training is cut to a few steps.
 SMALL = {
+    "attention-first": [{"cells": 2, "steepness": steepness} for steepness in (10, 20)],
     "memorisation-capacity": [
         {"model": "float32", "size": 2000, "classes": 16, "load": 0.0, "steps": 0},
         {"model": "trained", "size": 600, "classes": 16, "load": 1.0, "steps": 20},

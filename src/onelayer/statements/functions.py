@@ -66,4 +66,12 @@ FUNCTIONS = (
         "to it by least squares approximate equivariant maps on the whole box; branch and bound proves the error.",
         ("temperature_heads",),
     ),
+    Statement(
+        "attention_first",
+        "Two numbers need no quantiser in the mean",
+        "",
+        "ours",
+        "n = 2 real numbers, softmax attention first on a stream of width 1, then one ReLU layer: every continuous "
+        "function on [-1, 1]^2 is approximated in L^p, p < infinity; the heads are given in closed form.",
+    ),
 )

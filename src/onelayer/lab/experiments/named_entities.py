@@ -33,6 +33,8 @@ EARLIER = Earlier(
 EXTRAS = ("torch",)
 #: Share of the sentences that is held out, and the sentences at one step of training.
 HELD_OUT, BATCH = 0.1, 16
+#: Steps after which the worse half of the rates is given up, and between two counts, at most.
+TRIED, COUNTED = 160, 250
 
 
 def cases(preset: Preset) -> list[Case]:
@@ -47,10 +49,10 @@ def cases(preset: Preset) -> list[Case]:
 
 
 def of_corpus(given: list[Case], path: Path) -> list[Case]:
-    """The same models on all sentences of a file, with twenty times the steps."""
+    """The same models on all sentences of a file, with sixty times the steps."""
     most = max(case["sentences"] for case in given)
     about = {"corpus": str(path.resolve()), "contents": corpora.digest(path), "sentences": 0}
-    return [{**case, **about, "steps": 20 * case["steps"]} for case in given if case["sentences"] == most]
+    return [{**case, **about, "steps": 60 * case["steps"]} for case in given if case["sentences"] == most]
 
 
 def run(case: Case, seed: int) -> list[Row]:
@@ -136,8 +138,9 @@ def _train_model(case: Case, seed: int, stored: list[Sentence], labels: int) -> 
     wanted[0, -1] = labels - 1 if lengths[0] < longest else wanted[0, -1]  # padding: every label has an output
     task = Task(tokens, wanted, lengths=lengths)
     shape = Shape(32, hidden=128, rank=case["rank"], positions=True)
-    check = max(20, case["steps"] // 32)  # a count reads the whole corpus
-    budget = Budget(steps=case["steps"], batch=BATCH, short=0.02, check=check, patience=2, halvings=6)
+    check = max(20, min(COUNTED, case["steps"] // 32))  # a count reads the whole corpus
+    short = min(0.02, TRIED / case["steps"])
+    budget = Budget(steps=case["steps"], batch=BATCH, short=short, check=check, patience=2, halvings=6)
     ended = train_tuned(shape, task, budget, seed)
     said = {"parameters": count_parameters(shape, task), "taken": ended.steps, "ended": int(ended.ended)}
 
