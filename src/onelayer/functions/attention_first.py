@@ -6,14 +6,15 @@ Gives      the heads in closed form, and a readout fitted to the stream by least
 Rests on   nothing; the proof is in ``construct``.
 Why        the paper asks whether the first feed-forward layer of Proposition 1 can be left out: for n = 2 and d = 1
            it can, in the norm of the question, though not in the sup norm (narrow_stream).
-Differs    nothing of it is in the paper. Open: n >= 3, d >= 2, how many heads an error needs, and a proof of the
-           error of one such model: in a bound that adds up heads one by one, their large weights do not cancel.
+Differs    nothing of it is in the paper. For other n and d see mean_universality. Open: how many heads an error
+           needs, and a proof of one such model's error: bounds of heads, added up one by one, do not cancel.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,7 +41,8 @@ KNOT, GRID, GUESS = 1 / 16, 160, 1e-3
 BLOCK = 1 << 21
 
 
-class Heads(NamedTuple):
+@dataclass(frozen=True)
+class Heads:
     """Head h of token k gives token j the logit (slope_h x_k + shift_h) x_j; weight_h times its mean is added."""
 
     slope: Array
@@ -98,7 +100,8 @@ def heads(cells: int, steepness: float) -> Heads:
         parts.append((np.full(M, slope), -slope * places, part * weights))
     # All slopes below the smallest are one uniform head, by which the weights add up to -1.
     flat = (np.zeros(1), np.zeros(1), np.array([-1 - sum(weights.sum() for _, _, weights in parts)]))
-    return Heads(*map(np.concatenate, zip(*parts, flat, strict=True)))
+    slope, shift, weight = (np.concatenate(columns) for columns in zip(*parts, flat, strict=True))
+    return Heads(slope, shift, weight)
 
 
 def _shares(count: int) -> Array:

@@ -22,7 +22,8 @@ QUESTION = "Is the feed-forward layer before attention needed, if the mean of er
 HYPOTHESES = (
     "For two numbers it is not: heads of many slopes write a code of the first token's cell beside x1 - x2, but on "
     "a share of the square that tends to 0 as they grow steeper.",
-    "How many heads an error takes, and whether three or more tokens allow the same, is open.",
+    "The same holds for all numbers of tokens and components, by a code that is not built; how many heads an error "
+    "takes is open.",
 )
 EARLIER = Earlier(
     "open",
@@ -119,6 +120,6 @@ def verdict(rows: list[Row]) -> Verdict:
     says = (
         f"For two numbers it is not: errors fall with the heads in {share(falls)} codes, to {best:.3g} where the "
         f"difference of the tokens alone leaves {alone.mean:.3g}. With the most heads they are {min(near):.3g} to "
-        f"{max(near):.3g} times those of ideal codes. For three or more tokens it is open."
+        f"{max(near):.3g} times those of ideal codes. For more tokens it is proved, not built."
     )
     return Verdict("yes" if all(falls) and best < alone.mean else "partly", says, tuple(findings))

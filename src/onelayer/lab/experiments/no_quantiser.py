@@ -25,7 +25,7 @@ HYPOTHESES = (
     "With a stream as wide as the tokens it cannot, in the largest error: x_k + 8 (x_k - mean)^3 is missed by 1/8 "
     "at least, at every n >= 2 and d; and without a query bias a zero token sees nothing but a mean.",
     "The paper asks in the mean of errors (L^p, p finite), which no bound here forbids: for two numbers "
-    "`attention-first` builds it; whether for n >= 3 is open.",
+    "`attention-first` builds it.",
     "With spare channels it can: 2nd + 1 random heads with a channel each tell all multisets apart; fewer may do.",
 )
 EARLIER = Earlier(
