@@ -1,5 +1,7 @@
 """Logits in other libraries: wrong answers and the least margin in NumPy, PyTorch, ONNX Runtime, Hugging Face and
-TransformerLens; a text recited by `generate()`; interventions by TransformerLens."""
+TransformerLens; a text recited by `generate()`; a corpus labelled by a pipeline; interventions by TransformerLens.
+
+The corpus is the CoNLL file that ONELAYER_CORPUS names, whole; without one, sentences of a small grammar."""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ def run() -> dict[str, list[dict[str, Any]]]:
 
     torch.set_num_threads(1)
     rows = [row for N in SIZES for row in logits(N)]
-    return {"answers as logits, float32": rows, "a text": [recite()], "TransformerLens": [interventions()]}
+    further = {"a text": [recite()], "a corpus": [label()], "TransformerLens": [interventions()]}
+    return {"answers as logits, float32": rows, **further}
 
 
 def logits(answers: int) -> list[dict[str, Any]]:
@@ -107,6 +110,63 @@ def recite() -> dict[str, Any]:
         "recited to its end": "yes" if said[0] == "True" else "no",
     }
     return same | {"CPU s": float(said[1])}
+
+
+def label() -> dict[str, Any]:
+    """Every sentence through `pipeline("token-classification")`, and in batches padded on either side."""
+    import torch
+    import transformers
+
+    import onelayer.hf
+    from onelayer.lab.corpora import LABELS, generate
+    from onelayer.problems.tables import read_table
+
+    corpus = os.environ.get("ONELAYER_CORPUS")
+    if corpus:
+        records = list(read_table(Path(corpus)).records())
+        given = [(list(map(str, one["tokens"])), list(map(str, one["answers"]))) for one in records]
+    else:
+        drawn = generate(500, np.random.default_rng(0))
+        given = [(words, [LABELS[i] for i in labels]) for words, labels in drawn]
+    sentences = list({tuple(words): (words, labels) for words, labels in reversed(given)}.values())
+    X, Y = [words for words, _ in sentences], [labels for _, labels in sentences]
+    model = onelayer.memorize(X, Y, positions=True, logits=True)
+    proved = model.verify(require=["argmax float32"]).result
+    with tempfile.TemporaryDirectory() as folder, torch.inference_mode():
+        onelayer.to_hf(model, Path(folder) / "m")
+        net = transformers.AutoModelForTokenClassification.from_pretrained(f"{folder}/m")
+        words = transformers.AutoTokenizer.from_pretrained(f"{folder}/m")
+    start = time.process_time()
+    pipe = transformers.pipeline("token-classification", model=net, tokenizer=words, ignore_labels=[])
+    said = [[word["entity"] for word in one] for one in pipe([" ".join(x) for x in X])]
+    seconds = time.process_time() - start
+    wrong = sum(sum(a != b for a, b in zip(y, z, strict=True)) for y, z in zip(Y, said, strict=True))
+    return {
+        "corpus": Path(corpus).name if corpus else "a small grammar",
+        "sentences": len(X),
+        "left out: the same words before": len(given) - len(X),
+        "words": sum(map(len, Y)),
+        "parameters": model.n_parameters,
+        "argmax float32": proved,
+        "labels of the pipeline that are wrong": wrong,
+        **{f"wrong, padded {side}": padded_wrong(net, words, X, Y, side) for side in ("left", "right")},
+        "pipeline, CPU s": seconds,
+    }
+
+
+def padded_wrong(net: Any, words: Any, X: list[list[str]], Y: list[list[str]], side: str) -> int:
+    import torch
+
+    words.padding_side, wrong = side, 0
+    for first in range(0, len(X), 50):
+        some, wanted = X[first : first + 50], Y[first : first + 50]
+        given = words([" ".join(x) for x in some], return_tensors="pt", padding=True)
+        with torch.inference_mode():
+            found = net(**given).logits.argmax(-1)
+        for out, mask, labels in zip(found, given["attention_mask"], wanted, strict=True):
+            ids = [net.config.label2id[one] for one in labels]
+            wrong += int((out[mask == 1] != torch.tensor(ids)).sum())
+    return wrong
 
 
 def interventions() -> dict[str, Any]:

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
 
+from benchmarks import readme_hands
+from benchmarks.recorded import Figure, results, tables
+
 ROOT = Path(__file__).parents[1]
-RESULTS = Path(__file__).parent / "results"
-Figure = tuple[str, str]
 PACKED = "float32 packed, 65,536 classes"
 RECALLED = ("Recall in float64", "Recall of real multivariate data")
 RUNTIMES = ("NumPy", "PyTorch", "ONNX Runtime")
 MARKERS = re.compile(r"(<!-- (?:five )?figures -->\n).*?(<!-- /(?:five )?figures -->\n)", re.DOTALL)
-
-
-def _results(name: str) -> Any:
-    return json.loads((RESULTS / f"{name}.json").read_text())
-
-
-def tables(name: str) -> Any:
-    return _results(name)["tables"]
 
 
 def figures() -> str:
@@ -33,7 +25,7 @@ def _table(rows: list[tuple[str, str, str]]) -> str:
     """Figures, each with the benchmarks that it was taken by (with commas between them), and when."""
     lines = ["| measured | | `python -m benchmarks` |", "|---|---|---|"]
     for what, value, names in rows:
-        taken = "; ".join(f"{name} {_results(name).get('taken', '')}".strip() for name in names.split(", "))
+        taken = "; ".join(f"{name} {results(name).get('taken', '')}".strip() for name in names.split(", "))
         lines.append(f"| {what} | {value} | {taken} |")
     return "\n".join(lines) + "\n"
 
@@ -259,6 +251,7 @@ PARTS = {
     "approximate": _approximate,
     "rates": _rates,
     "trained": _trained_figures,
+    **readme_hands.PARTS,
 }
 
 

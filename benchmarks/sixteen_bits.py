@@ -2,18 +2,23 @@
 
 Facts are those of `facts` (four ids of twelve in order, twelve answers), beside torchwright there; real tokens are
 Gaussian, rounded to bfloat16 and then to float16, so that both formats hold them. Beside each model stands the one
-for float32 of the same data, cast to 16 bits. Seconds are of CPU.
+for float32 of the same data, cast to 16 bits, and to int8 as dynamic quantisation does. torchwright's models of the
+same facts, which have no proof to verify, are asked for as many of them as is said; where it is absent, a row says
+how to get it. Seconds are of CPU.
 """
 
 from __future__ import annotations
 
 import time
+import warnings
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
-from benchmarks.facts import draw
-from onelayer import Model, memorize
+from benchmarks.facts import ABSENT, SAMPLE, THEIRS, by_torchwright, draw, recast, wrong
+from onelayer import Model, cast, memorize
+from onelayer.errors import CastWarning
 from onelayer.network.formats import FORMATS, nearest
 
 FACTS, SEQUENCES, PLACES, CLASSES = (1_024, 16_000), 1_000, 16, 10
@@ -37,8 +42,10 @@ def torch_wrong(model: Model, dtype: str, X: Any, Y: Any) -> int:
 
     from onelayer import to_torch
 
-    asked, net = model.ask(X), to_torch(model).to(getattr(torch, dtype))
-    with torch.no_grad():
+    asked = model.ask(X)
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", CastWarning)  # what it warns of is what is counted
+        net = to_torch(model).to(getattr(torch, dtype))
         parts = torch.as_tensor(asked.tokens).split(AT_A_TIME)
         outputs = torch.cat([net(part).float() for part in parts]).nan_to_num(-1.0).numpy()
     return int((np.asarray(model.form.decode(outputs, asked.lengths)) != Y).sum())
@@ -65,6 +72,37 @@ def run() -> dict[str, list[dict[str, Any]]]:
                     "verdict": verdict,
                     "parameters of the float32 model": plain.n_parameters,
                     "wrong, float32 model cast": torch_wrong(plain, dtype, X, Y),
+                    "right of those asked, float32 model in int8": eight_bits(plain, X, Y),
                 }
             )
-    return {"Models for 16 bits": rows}
+    return {"Models for 16 bits": rows, "torchwright, the same facts": theirs()}
+
+
+def eight_bits(model: Model, X: Any, Y: Any) -> str:
+    report = cast(model, "int8", X, Y)
+    return f"{report.right:,} of {report.asked:,}"
+
+
+def theirs() -> list[dict[str, Any]]:
+    if find_spec("torchwright") is None:
+        return [{"data": "facts", "model": "torchwright", "found": ABSENT}]
+    import torch
+
+    rows = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torchwright's reading of tensors as numbers, transformers' loading
+        for count in FACTS:
+            stored = draw(count)
+            for name, options in THEIRS.items():
+                start = time.process_time()
+                made = by_torchwright(stored, options)
+                built = time.process_time() - start
+                asked = min(count, SAMPLE)
+                found = {
+                    f"wrong, all in {dtype}": wrong(made, stored, recast(made.module, kind, kind), asked)
+                    for dtype, kind in ((d, getattr(torch, d)) for d in ("float32", *FORMATS))
+                }
+                size = sum(p.numel() for p in made.module.parameters())
+                row = {"data": f"{count:,} facts", "model": name, "build s": built, "parameters": size}
+                rows.append(row | {"asked": asked} | found)
+    return rows
