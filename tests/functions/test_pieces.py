@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -19,3 +22,13 @@ def test_functions_of_one_number_share_corners_and_keep_their_tolerances(dtype: 
         assert np.abs(block(s) - f(s)).max() <= 1.01 * e
     alone = sum(len(fit([look], [e], np.dtype(dtype))[0].corners) for look, e in zip(looks, eps, strict=True))
     assert len(blocks[0].corners) < alone
+
+
+@pytest.mark.parametrize(("f", "low", "high"), [(np.sin, -2, 2), (np.tanh, -3, 3), (lambda s: s**3, -1, 1)])
+def test_a_turn_makes_only_its_own_pieces_narrower(f: Callable[[Any], Any], low: float, high: float) -> None:
+    """Where one chord is moved up and the next one down, both miss: a few units, not a share of all."""
+    look, s = shape(f, low, high), np.linspace(low, high, 20_001)
+    for eps in (1e-2, 1e-3, 1e-4):
+        (block,) = fit([look], [eps], np.dtype(np.float64))
+        assert np.abs(block(s) - f(s)).max() <= 1.01 * eps
+        assert len(block.corners) <= look.size / np.sqrt(eps) + 4
