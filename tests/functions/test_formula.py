@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from onelayer import DataError, HypothesisError, approximate, load
+from onelayer.compile.formula import LESS, finer
 from onelayer.functions.formula import smallest
 from onelayer.model import Model
 from onelayer.network.forward import forward
@@ -211,3 +212,23 @@ def test_powers_count_from_the_middle_of_the_box_where_that_is_smaller() -> None
     assert there.n_parameters <= 1.1 * here.n_parameters
     X = np.random.default_rng(5).uniform(0, 1, (1000, 5, 1)).astype(np.float32)
     assert there.errors(X).max() <= there.error_bound <= 0.02
+
+
+@pytest.mark.parametrize("share", [0.99, 0.9, 0.3])
+def test_a_repair_leaves_rounding_what_it_takes_and_no_more(share: float) -> None:
+    left = LESS ** (finer(1, share) - 1)
+    assert share * LESS < left <= share
+    assert finer(1, np.nan) > 1, "nobody knows what would do: another try"
+    assert finer(7, -0.5) == finer(7, 0.01) == 7, "no model would do"
+
+
+def test_lines_use_what_rounding_in_float32_leaves() -> None:
+    """Without repairs, rounding is over the tolerance here; with coarse ones, 0.85 of it would be used."""
+    model = compiled("log(mean(exp(2*y)))", n=8, low=-1, tolerance=0.01)
+    assert 0.93 * 0.01 < model.error_bound <= 0.01
+
+
+@pytest.mark.parametrize("construction", ["auto", "formula"])
+def test_rounding_that_no_model_keeps_is_named_with_its_remedy(construction: str) -> None:
+    with pytest.raises(HypothesisError, match=r"is rounding in float32 of 512 tokens.*Use float64"):
+        approximate("log(mean(exp(2*y)))", n=512, low=-1, tolerance=0.001, construction=construction)

@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike
 from onelayer.compile import continuous, formula, positional, quantise
 from onelayer.compile.asked import request_for, written_as_python
 from onelayer.compile.construction import CONSTRUCTIONS, Request
-from onelayer.compile.making import Made, build_and_refine, finish_model
+from onelayer.compile.making import Made, build_and_refine, finish_model, proved_too_little
 from onelayer.errors import HypothesisError, OptionError
 from onelayer.interfaces import Function
 from onelayer.interfaces.plan import Plan
@@ -22,6 +22,8 @@ from onelayer.problems.targets import Kind
 OURS = (formula, quantise, positional, continuous)
 #: A constant that is proposed is larger than the steepest slope seen by this factor.
 STEEPER = 1.05
+#: What helps where rounding in float32 takes more than a formula may cost.
+DOUBLE = "Use float64, or a larger tolerance."
 
 
 def approximate(
@@ -69,14 +71,17 @@ def approximate(
     if construction != "auto":
         return proved_or_raise(request, build(request, choose(request, construction)), allow_unproved)
     made, why = _at_once(request)
-    if made is not None:
+    if made is not None and made.kept:
         return finish_model(request, made, [made.plan])
     try:
         model = build(request, choose(request, construction))
     except HypothesisError as refusal:
         if written_as_python(request.target):
             raise
-        raise refusal.having_found(f"{refusal.found}; {why}") from refusal
+        found = f"{refusal.found}; {why}"
+        if made is not None and request.dtype == np.float32:
+            raise HypothesisError(refusal.subject, refusal.needs, found, DOUBLE) from refusal
+        raise refusal.having_found(found) from refusal
     return proved_or_raise(request, model, allow_unproved)
 
 
@@ -86,6 +91,8 @@ def proved_or_raise(request: Request, model: Model, allow_unproved: bool) -> Mod
     if allow_unproved or function.error_bound <= request.tolerance:
         return model
     found = f"the checker proved none of the {model.n_parameters:,} parameters by {function.construction}"
+    if np.isfinite(function.error_bound):
+        found = proved_too_little(request, function.error_bound, function.budget.number("floating_point"))
     remedy = "Use float64 or a larger tolerance, or pass allow_unproved=True for a model that is only measured."
     if written_as_python(request.target) and request.target.lipschitz is None:
         slope = 0.0 if request.target.steepest is None else request.target.steepest
@@ -99,8 +106,8 @@ def proved_or_raise(request: Request, model: Model, allow_unproved: bool) -> Mod
 
 
 def _at_once(request: Request) -> tuple[Made | None, str]:
-    """By a construction that no other is compared with where it is proved; or why there is no such."""
-    why = []
+    """By a construction that no other is compared with where it is proved; or what was made, and why it is not."""
+    why, short = list[str](), None
     for name, kind in CONSTRUCTIONS.items():
         if not kind.at_once:
             continue
@@ -111,8 +118,9 @@ def _at_once(request: Request) -> tuple[Made | None, str]:
             continue
         if made.kept:
             return made, ""
-        why.append(f"{name}: the tolerance was not proved")
-    return None, "; ".join(why)
+        short = made
+        why.append(f"{name}: {made.shortfall(request)}")
+    return short, "; ".join(why)
 
 
 def choose(request: Request, construction: str) -> list[Plan]:

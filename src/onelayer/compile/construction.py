@@ -21,6 +21,8 @@ from onelayer.problems.targets.box import Box
 from onelayer.registry import Registry
 
 Array = NDArray[Any]
+#: Levels are multiplied by this when the proved bound misses the tolerance that the plan promised.
+FINER = 1.15
 
 
 @dataclass(frozen=True)
@@ -146,6 +148,12 @@ class Construction(ABC):
     @abstractmethod
     def build(cls, request: Request, levels: int) -> Built:
         """The model of this many levels, and what the checker is to be asked about it."""
+
+    @classmethod
+    def finer(cls, levels: int, share: float) -> int:  # noqa: ARG003
+        """Levels to try next, if rounding leaves this share of the error in real numbers, NaN if nobody
+        knows; the same number if none would do."""
+        return max(levels + 1, int(FINER * levels))
 
 
 CONSTRUCTIONS: Registry[Construction] = Registry("construction")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,9 @@ from onelayer.ledger import Constant
 from onelayer.problems.answers import AnswerForm
 from onelayer.problems.targets.box import Box
 
-#: The share of the tolerance that lines are given; the rest is for rounding, and each repair takes more of it.
-SHARE, LESS = 0.96, 0.85
+#: The share of the tolerance that lines are given; the rest is for rounding. Each level more leaves them so much of
+#: it; a repair takes as many as rounding needs, or so many if nobody knows, but none if it leaves lines too little.
+SHARE, LESS, UNKNOWN, TOO_LITTLE = 0.96, 0.98, 8, 0.1
 #: Numbers in a model, and seconds of a proof for each of its units, measured on two cores.
 MOST_NUMBERS, SECONDS, SECONDS_A_UNIT = 1 << 24, 0.1, 1e-3
 
@@ -67,6 +69,14 @@ def build(request: Request, levels: int) -> Built:
     )
 
 
+def finer(levels: int, share: float) -> int:
+    """Lines are given what rounding leaves. Its bound grows with the number of tokens, since they may be summed in
+    any order: so a model may have to be larger where more of them are allowed."""
+    if np.isnan(share):
+        return levels + UNKNOWN
+    return levels if share < TOO_LITTLE else levels + max(1, math.ceil(math.log(share) / math.log(LESS)))
+
+
 def _lengths(request: Request) -> str:
     pooled = request.target.pooled
     assert pooled is not None
@@ -87,4 +97,4 @@ def _compile_formula(request: Request, levels: int) -> Compiled:
 @construction
 class LineByLine(Construction):
     name, order, at_once = "formula", 0, True
-    plan, build = staticmethod(plan), staticmethod(build)
+    plan, build, finer = staticmethod(plan), staticmethod(build), staticmethod(finer)

@@ -22,8 +22,8 @@ from onelayer.network.blocks import evaluate
 from onelayer.problems.targets import Target
 
 Array = NDArray[Any]
-#: Finer cells are tried this often when the proved bound misses the tolerance that the plan promised.
-REPAIRS, FINER = 5, 1.15
+#: More levels are tried this often when the proved bound misses the tolerance that the plan promised.
+REPAIRS = 5
 #: Numbers in the sequences on which a new model is tried.
 QUICK_NUMBERS = 1 << 17
 #: Relative, of the target's own values: what an error found may exceed a bound by.
@@ -89,12 +89,25 @@ class Made:
     bound: float
     kept: bool  # the tolerance: proved, or measured where there was nothing to prove
 
+    def shortfall(self, request: Request) -> str:
+        """Why the tolerance was not kept."""
+        if self.certificate is None:
+            return "nothing was proved"
+        return proved_too_little(request, self.bound, self.bound - bound_of(self.certificate, "real"))
+
+
+def proved_too_little(request: Request, bound: float, rounding: float) -> str:
+    """Rounding is named, since its bound grows with the number of tokens and a larger model does not lower it."""
+    of = f"rounding in {request.dtype} of {request.target.n:,} tokens, summed in any order"
+    return f"the checker proved {bound:.3g}, of which {max(rounding, 0.0):.3g} is {of}"
+
 
 def build_and_refine(request: Request, plan: Plan, tries: int | None = None) -> Made:
     """Build, prove, and refine where the plan was too hopeful."""
+    construction = CONSTRUCTIONS[plan.construction]
     for _ in range(tries or REPAIRS):
         request.say(f"building {plan}")
-        built = CONSTRUCTIONS[plan.construction].build(request, plan.levels)
+        built = construction.build(request, plan.levels)
         request.say("asking the checker")
         certificate = prove(built.transformer, built.tensors, built.entries, request.tolerance, lambda *_: None)
         bound = np.inf if certificate is None else bound_of(certificate, request.dtype.name)
@@ -104,8 +117,18 @@ def build_and_refine(request: Request, plan: Plan, tries: int | None = None) -> 
             kept = _measure_error(request, built) <= request.tolerance
         if kept:
             break
-        plan = replace(plan, levels=max(plan.levels + 1, int(FINER * plan.levels)))
+        share = np.nan if certificate is None else _left_by_rounding(certificate, bound, request.tolerance)
+        levels = construction.finer(plan.levels, share)
+        if levels == plan.levels:
+            break
+        plan = replace(plan, levels=levels)
     return Made(plan, built, certificate, bound, kept)
+
+
+def _left_by_rounding(certificate: Certificate, bound: float, tolerance: float) -> float:
+    """The share of the error in real numbers with which, rounding being what it is, the tolerance would be kept."""
+    real = bound_of(certificate, "real")
+    return (tolerance - (bound - real)) / real
 
 
 def _measure_error(request: Request, built: Built) -> float:
