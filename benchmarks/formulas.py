@@ -26,8 +26,6 @@ from onelayer.errors import OnelayerError
 from onelayer.network.forward import forward
 
 TOKENS, TOLERANCES = (8, 2, 64, 512), (0.05, 0.01, 0.001)
-#: At 8 tokens in float64: where what a tolerance costs is more than what every model has.
-FINE = (1e-4, 1e-5)
 Row = dict[str, Any]
 #: (formula, width of a token, low, high)
 FORMULAS: tuple[tuple[str, int, float, float], ...] = (
@@ -75,16 +73,23 @@ DTYPES = ("float32", "float64")
 
 
 def try_formula(
-    text: str, d: int, low: float, high: float, n: int, tolerance: float, dtypes: tuple[str, ...] = DTYPES
+    text: str,
+    d: int,
+    low: float,
+    high: float,
+    n: int,
+    tolerance: float,
+    dtypes: tuple[str, ...] = DTYPES,
+    tries: int | None = 1,
 ) -> Row:
-    """What came of one formula: in float32, or in float64 where rounding in float32, of which the bound grows with
-    the number of tokens, may cost more than blocks leave. So the size does not depend on that number."""
+    """What came of one formula: in float32, tried so often, or in float64 where rounding in float32, of which the
+    bound grows with the number of tokens, may cost more than blocks leave. So the size does not depend on that."""
     row: Row = {"formula": text, "n": n, "d": d, "tolerance": tolerance}
     start = time.process_time()
     for dtype in dtypes:
         try:
             asked = request_for(text, n=n, d=d, low=low, high=high, tolerance=tolerance, dtype=dtype)
-            made = build_and_refine(asked, formula.plan(asked), 1 if dtype == "float32" else None)
+            made = build_and_refine(asked, formula.plan(asked), tries if dtype == "float32" else None)
         except OnelayerError as refusal:
             return row | {"refused": refusal.found, "cpu": round(time.process_time() - start, 2)}
         if made.kept:
@@ -127,26 +132,6 @@ def power(proved: dict[Any, Row], what: str, asked: list[tuple[int, float]], of:
     return float(np.polyfit(x, [np.log(proved[key][what]) for key in at], 1)[0])
 
 
-def growth(rows: list[Row]) -> list[Row]:
-    """Of formulas whose size depends on the tolerance: the exponent from 0.001 on, and parameters as a + b/sqrt(t).
-    The constant a, embedding, heads and first units, hides the exponent where models are small."""
-    found = []
-    for text, *_ in FORMULAS:
-        mine = {row["tolerance"]: row for row in rows if row["formula"] == text and row["n"] == 8}
-        at = {t: mine[t]["parameters"] for t in (*TOLERANCES, *FINE) if mine.get(t, {}).get("proved")}
-        if len(set(at.values())) < 2:
-            continue
-        sizes = np.array(list(at.values()), float)
-        columns = np.stack([np.ones(len(at)), np.array(list(at)) ** -0.5], axis=1) / sizes[:, None]
-        (a, b), *_ = np.linalg.lstsq(columns, np.ones(len(at)), rcond=None)
-        line: Row = {"formula": text} | {f"parameters, {t:g}": at.get(t, "") for t in (*TOLERANCES, *FINE)}
-        small = {(8, t): mine[t] for t in at if t <= 0.001}
-        line["exponent, 0.001 and less"] = power(small, "parameters", list(small), 1)
-        off = float(np.abs(columns @ (a, b) - 1).max())
-        found.append(line | {"a": float(a), "b": float(b), "a + b/sqrt(t) off by": off})
-    return found
-
-
 def run() -> dict[str, list[Row]]:
     part, kept, rows, left = os.environ.get("ONELAYER_BENCH_TARGETS", ""), continued.rows(), list[Row](), 0
     seconds = float(os.environ.get("ONELAYER_BENCH_SECONDS", "inf"))
@@ -158,12 +143,6 @@ def run() -> dict[str, list[Row]]:
                 continue
             rows.append(known or kept.add(try_formula(text, d, low, high, n, tolerance)))
             print(rows[-1], flush=True)
-    fine = list[Row]()
-    for tolerance, (text, d, low, high) in product(FINE, FORMULAS):
-        known = kept.get({"formula": text, "n": 8, "d": d, "tolerance": tolerance})
-        if known is not None or (part in text and time.process_time() <= seconds):
-            fine.append(known or kept.add(try_formula(text, d, low, high, 8, tolerance, DTYPES[1:])))
-            print(fine[-1], flush=True)
     asked = [row for row in rows if row["formula"] in {text for text, *_ in FORMULAS}]
     proved = [row for row in asked if row.get("proved")]
     small = [row for row in proved if row["tolerance"] == 0.01 and row["n"] == 8]
@@ -185,5 +164,4 @@ def run() -> dict[str, list[Row]]:
         "found above proved": sum(row["found"] > row["bound"] for row in proved),
     }
     lines = [{"figure": name, "value": value} for name, value in summary.items()]
-    grown = growth([*asked, *fine])
-    return {"Formulas": lines, "Sizes at 8 tokens": sizes(rows), "Growth": grown, "All": [*rows, *fine]}
+    return {"Formulas": lines, "Sizes at 8 tokens": sizes(rows), "All": rows}
