@@ -23,7 +23,7 @@ PLACES, WIDTH = 16, 16
 #: Answers of a shape, sequences that are asked of the dense network, and the size up to which every row is proved.
 ANSWERS, DENSE, PROVED = 65_536, 100, 320_000
 #: Of the largest size these numbers of classes are built, and of the next largest these are proved.
-OF_THE_LARGEST, PROVED_OF_MANY = (256,), (256,)
+OF_THE_LARGEST, PROVED_OF_MANY = (256,), CLASSES
 #: The row of which all answers are asked densely: sequences, classes.
 ALL_DENSE = (20_000, 256)
 #: Sequences that are run at a time.

@@ -1,7 +1,8 @@
 """A hundred megabytes of text by heart: built, asked, recited for a million bytes and to its end, with its memory.
 
 The text is what this Python holds: its library and what is installed, files of the kinds below in the order of
-their paths, each content once, cut after this many bytes. Its digest says what was read; nothing is kept here.
+their paths, each content once, cut after this many bytes, and a last line with its digest: an end that occurs
+elsewhere, too, is none. The digest of it all says what was read; nothing is kept here.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from onelayer.problems.tokens import BYTES
 from onelayer.problems.windows import read_windows
 
 SIZE, CONTEXT, RECITED, ASKED = 100_000_000, 128, 1_000_000, 1_000_000
+LAST_LINE, TAIL = 65, 4_000  # bytes
 KINDS = (".py", ".pyi", ".rst", ".md", ".txt")
 
 
@@ -40,7 +42,8 @@ def text_of_this_python(size: int) -> tuple[bytes, int]:
             files += 1
         if len(found) >= size:
             break
-    return bytes(found[:size]), files
+    text = bytes(found[: size - LAST_LINE])
+    return text + b"\n" + hashlib.sha256(text).hexdigest().encode(), files
 
 
 def write_text(path: Path, size: int) -> tuple[str, int]:
@@ -91,11 +94,11 @@ def asked(model: Model, text: bytes) -> dict[str, object]:
         sure = given.max(axis=1) == 1
         certain += int(sure.sum())
         right += int((given[sure].argmax(axis=1) == wanted[sure]).sum())
-    place, alone = longest_certain(text)
+    place, alone, last = certain_passages(text)
     start = time.process_time()
     length, prompts = recite(model, text, place, min(RECITED, len(text) - place))
     seconds = time.process_time() - start
-    tail = model.generate(text[-5000:-4000], 10_000)
+    tail = model.generate(text[last - CONTEXT : last], 10_000)
     return {
         "windows asked": size,
         "with one continuation": certain,
@@ -104,18 +107,19 @@ def asked(model: Model, text: bytes) -> dict[str, object]:
         "bytes recited exactly": length,
         "of these given, where several go on": prompts,
         "CPU us a byte": 1e6 * seconds / length,
-        "end noticed": tail == text[-4000:],
+        "bytes to the end, and end noticed": f"{len(text) - last:,}, {'yes' if tail == text[last:] else 'no'}",
         "peak GB with all of this": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6,
     }
 
 
-def longest_certain(text: bytes) -> tuple[int, int]:
-    """Where the longest passage begins that is recited without help, and how long it is."""
+def certain_passages(text: bytes) -> tuple[int, int, int]:
+    """Where the longest passage begins that is recited without help, how long it is, and where the last begins, of
+    some thousand bytes at most."""
     windows = read_windows(np.frombuffer(text, np.uint8), CONTEXT, BYTES)
     several = np.flatnonzero(np.concatenate([[True], windows.which >= BYTES, [True]])) - 1
     longest = int(np.diff(several).argmax())
     place = max(CONTEXT, int(several[longest]) + 1)
-    return place, int(several[longest + 1]) - place
+    return place, int(several[longest + 1]) - place, max(CONTEXT, int(several[-2]) + 1, len(text) - TAIL)
 
 
 def recite(model: Model, text: bytes, place: int, length: int) -> tuple[int, int]:
