@@ -166,10 +166,11 @@ def single() -> list[dict[str, Any]]:
 def proofs() -> list[dict[str, Any]]:
     """CPU seconds in which the checker decides `equals` again, by d."""
     rows = []
-    for name in LEARNERS:
-        row: dict[str, Any] = {"learner": name}
+    for name, form in [*((name, "") for name in LEARNERS), ("ridge", "published"), ("lasso", "compact")]:
+        row: dict[str, Any] = {"learner": f"{name}, {form}" if form else name}
         for d in (5, 10, 20, 40):
-            options = {"covariance": np.eye(d) + 0.5 * np.ones((d, d))} if name == "preconditioned" else {}
+            options: dict[str, Any] = {"form": form} if form else {}
+            options |= {"covariance": np.eye(d) + 0.5 * np.ones((d, d))} if name == "preconditioned" else {}
             try:
                 model = onelayer.learner(name, d=d, **options)
             except onelayer.HypothesisError:
