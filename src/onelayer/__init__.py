@@ -5,8 +5,11 @@ Every public name is imported when it is first asked for, so that `import onelay
 
 from __future__ import annotations
 
+import sys
+from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # for type checkers and editors, which do not run `__getattr__`
@@ -91,3 +94,14 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_WHERE, *_FORMER})
+
+
+class _Module(ModuleType):
+    """nnsight gives every object a method `save`, which a plain module would have before it asks `__getattr__`."""
+
+    @cached_property
+    def save(self) -> object:
+        return __getattr__("save")
+
+
+sys.modules[__name__].__class__ = _Module

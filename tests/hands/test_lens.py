@@ -11,6 +11,7 @@ from transformer_lens import patching
 import onelayer
 from onelayer.errors import OptionError
 from onelayer.export.torch import to_torch
+from onelayer.model import save
 
 rng = np.random.default_rng(5)
 X, Y = rng.integers(0, 20, (40, 4)), rng.integers(0, 6, (40, 4))
@@ -123,6 +124,13 @@ def test_nnsight_sees_and_replaces_attention_patterns(tokens, hooked) -> None:
         net.attention.pattern.output = torch.zeros_like(net.attention.pattern.output)
         changed = net.output.save()
     assert not torch.equal(changed, hooked(tokens))
+
+
+def test_nnsight_leaves_our_save_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It gives every object a method of that name."""
+    assert hasattr(object, "save")
+    monkeypatch.delitem(vars(onelayer), "save", raising=False)  # as before it is first asked for
+    assert onelayer.save is save
 
 
 def test_loops_are_refused() -> None:
