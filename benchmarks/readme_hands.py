@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from benchmarks.recorded import Figure, tables
 
 
@@ -21,11 +23,18 @@ def sixteen_bits() -> list[Figure]:
     ]
     same = [row for theirs in others for row in theirs if row.get("data") == facts["data"]]
     if same:
-        sizes = ", ".join(f"{row['parameters']:,} ({row['model'].removeprefix('torchwright, ')})" for row in same)
-        found.append(
-            (f"{facts['data']} in 16 bits: weights, and those of torchwright", f"{facts['parameters']:,}; {sizes}")
-        )
+        what = f"{facts['data']} in 16 bits: weights, and those of torchwright (wrong in float16, in bfloat16)"
+        own = [str(row["wrong in torch, all answers"]) for row in ours if row["data"] == facts["data"]]
+        sizes = [_theirs(row) for row in same]
+        found.append((what, f"{facts['parameters']:,} ({', '.join(own)}); {'; '.join(sizes)}"))
     return found
+
+
+def _theirs(row: dict[str, Any]) -> str:
+    both = [row[f"wrong, all in {dtype}"] for dtype in ("float16", "bfloat16")]
+    of = f" of {row['asked']:,}" if all(isinstance(count, int) for count in both) else ""
+    wrong = ", ".join(f"{count:,}{of}" if isinstance(count, int) else "refused" for count in both)
+    return f"{row['model'].removeprefix('torchwright, ')} {row['parameters']:,} ({wrong})"
 
 
 def hands() -> list[Figure]:
