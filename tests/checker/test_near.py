@@ -51,7 +51,11 @@ def test_enclosures_are_as_narrow_as_roundings() -> None:
     assert (third + third).off == 2
     assert (third * third).off == 2
     wide = Near(3 << BITS, 10)
-    assert (wide * Near(-(2 << BITS), 7)).off == 43
+    assert BITS == 4096
+    for sign, other in ((1, -1), (-1, 1), (-1, -1)):
+        product = Near(sign * (3 << BITS), 10) * Near(other * (2 << BITS), 7)
+        assert product == Near(sign * other * (6 << BITS), 43)
+    assert (wide + Fraction(1, 2), wide * 2) == (Near(7 << (BITS - 1), 11), Near(6 << BITS, 25))
     assert (Near(0, 1 << BITS) * Near(0, 5 << BITS)) == Near(0, (5 << BITS) + 2)
     assert (-wide, wide - wide, 1 - wide) == (Near(-(3 << BITS), 10), Near(0, 20), Near(-(2 << BITS), 11))
     assert abs(Near(-4, 9)) == Near(4, 9)

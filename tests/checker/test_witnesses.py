@@ -17,7 +17,7 @@ LONG = Fraction(1, (1 << EXACT_BITS) - 1)
 def test_a_number_stays_exact_up_to_its_digits() -> None:
     exact = [Fraction(-((1 << EXACT_BITS) - 1), 3), LONG, Fraction(0), 7]
     assert witnesses._short(exact) == exact
-    longer = [Fraction(-(1 << EXACT_BITS), 3), Fraction(1, (1 << EXACT_BITS) + 1)]
+    longer = [Fraction(-(1 << EXACT_BITS), 3), Fraction(1, (1 << EXACT_BITS) + 1), 1 << EXACT_BITS]
     assert witnesses._short(longer) == [near(u) for u in longer]
     assert (EXACT_BITS, MOST_BITS) == (4096, 16384)
 
