@@ -61,8 +61,10 @@ def growth() -> list[dict[str, Any]]:
 
 
 def recurrences(dtype: str, ridge: float) -> dict[str, Any]:
-    """s' = a s + b from its first five values; one gradient step from 0, of size 1/lambda_max, beside it. In float64
-    what is left is what the ridge shrinks: it grows with it, and not with roundings."""
+    """s' = a s + b from its first five values; one gradient step from 0, of size 1/lambda_max, beside it.
+
+    In float64 what is left is what the ridge shrinks: it grows with it, and not with roundings.
+    """
     model = onelayer.learner("recurrence", dtype=dtype, ridge=ridge, certify=False)
     medians, steps, largest = [], [], []
     for seed in SEEDS:
