@@ -215,6 +215,7 @@ def test_the_page_is_self_contained_and_has_every_verdict(tmp_path) -> None:
     found = report.sections(tmp_path, "quick")
     assert [s.name for s in found] == ["toy"]
     page, text = report.as_html(found), report.as_markdown(found)
+    assert "pre { overflow-x: auto; }" in page  # versions of packages are longer than a narrow window
     for said in ("Open.", "2 seeds are too few for an answer, which takes 5. They say: To 5.125.", "Another."):
         assert said in page
         assert said in text

@@ -25,6 +25,7 @@ img { max-width: 100%; height: auto; }
 table { border-collapse: collapse; font-size: .82rem; display: block; overflow-x: auto; }
 th, td { padding: .15rem .6rem; border-bottom: 1px solid #ddd; text-align: right; white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; } code, pre { background: #f4f4f4; padding: .1rem .3rem; }
+pre { overflow-x: auto; }
 .summary { display: table; } .summary td { white-space: normal; } .summary td:first-child { width: 45%; }
 @media (max-width: 40rem) {
 .summary, .summary tbody, .summary tr, .summary td, .summary td:first-child { display: block; width: auto; }

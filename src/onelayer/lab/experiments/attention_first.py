@@ -18,9 +18,9 @@ from onelayer.lab.experiment import Case, Earlier, Preset, Row, Verdict
 from onelayer.lab.pictures import factor_line, figure
 from onelayer.lab.statistics import factors, geometric, interval, share
 
-QUESTION = "Is the feed-forward layer before attention needed, if the mean of errors counts?"
+QUESTION = "Can the feed-forward layer before attention be left out, if the mean of errors counts?"
 HYPOTHESES = (
-    "For two numbers it is not: heads of many slopes write a code of the first token's cell beside x1 - x2, but on "
+    "For two numbers it can: heads of many slopes write a code of the first token's cell beside x1 - x2, but on "
     "a share of the square that tends to 0 as they grow steeper.",
     "The same holds for all numbers of tokens and components, by a code that is not built; how many heads an error "
     "takes is open.",
@@ -95,6 +95,7 @@ def plot(rows: list[Row]) -> Any:
     right.set(ylabel="share of the square that is not decoded")
     for axes in (left, right):
         axes.set(xscale="log", yscale="log", xlabel="heads")
+        axes.tick_params(which="minor", labelbottom=False)  # powers of ten are enough
     left.legend(fontsize="small")
     return made
 
@@ -118,8 +119,8 @@ def verdict(rows: list[Row]) -> Verdict:
     findings.append(f"The difference of the tokens alone: {alone}.")
     best = min(lowest)
     says = (
-        f"For two numbers it is not: errors fall with the heads in {share(falls)} codes, to {best:.3g} where the "
+        f"For two numbers it can: errors fall with the heads in {share(falls)} codes, to {best:.3g} where the "
         f"difference of the tokens alone leaves {alone.mean:.3g}. With the most heads they are {min(near):.3g} to "
-        f"{max(near):.3g} times those of ideal codes. For more tokens it is proved, not built."
+        f"{max(near):.3g} times those of ideal codes. For more tokens it is derived, not built."
     )
     return Verdict("yes" if all(falls) and best < alone.mean else "partly", says, tuple(findings))
