@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onelayer.errors import OptionError
+from onelayer.errors import HypothesisError, OptionError
 from onelayer.functions import attention_first
 from onelayer.functions.attention_first import SPACING, Coded, code, construct, fit_readout, heads
-from onelayer.impossible import narrow_stream
+from onelayer.impossible import narrow_stream, zero_token
 from onelayer.network.blocks import evaluate
+from onelayer.statements import CATALOGUE
 
 
 def cubic(x: Any, other: Any) -> Any:
@@ -46,6 +47,34 @@ def test_nothing_stands_before_attention_and_the_stream_is_as_narrow_as_the_toke
     assert model.attention.W_Q.shape == (two.heads.count, 1, 1)
     assert two.heads.weight.sum() == pytest.approx(-1, abs=1e-9)
     narrow_stream.hypotheses(type(model)(model.attention))  # so 1/8 is missed somewhere
+
+
+def test_the_heads_have_query_biases_and_the_statements_say_so(two: Coded) -> None:
+    """Without them, as in the paper, a head sees x1 (x1 - x2) only, and nothing is claimed."""
+    with pytest.raises(HypothesisError, match="a query bias"):
+        zero_token.hypotheses(two.transformer)
+    for name in ("attention_first", "mean_universality"):
+        assert "with query biases" in CATALOGUE[name].says
+
+
+def test_steeper_heads_of_fixed_density_stay_a_little_away() -> None:
+    """The proof lets slopes and places grow dense; the heads that are built stop at about 1e-5."""
+    x, other = draw(300, 5)
+    found = np.median(away(2, 1280.0, x, other))
+    assert 1e-7 < found < 1e-4
+
+
+def test_what_turns_between_knots_is_not_learned_with_more_cells() -> None:
+    """Knots are 1/16 apart in the stream, 1/8 in the other token: the proof needs them denser for such an f."""
+
+    def fast(x: Any, other: Any) -> Any:
+        return np.sin(40 * other) + 0 * x
+
+    (a, b), (x, other) = draw(6000, 6), draw(2000, 7)
+    for cells in (2, 8):
+        knots, values = fit_readout(code(a, cells) + (a - b) / 2, fast(a, b), fast, cells)
+        error = np.interp(code(x, cells) + (x - other) / 2, knots, values) - fast(x, other)
+        assert np.sqrt((error**2).mean()) > 0.6
 
 
 @given(st.integers(1, 12), st.floats(-1, 1))

@@ -1,13 +1,14 @@
 """Two numbers through attention first, on a stream of width 1: small mean error, without a quantiser.
 
-Statement  for every continuous f of two numbers, p < infinity and error there are softmax heads on a stream of
-           width 1, with nothing before them, and one ReLU layer behind them, that come as near to f in L^p.
+Statement  for every continuous f on [-1, 1]^2, p < infinity and error there are softmax heads with query biases on
+           a stream of width 1, nothing before them and one ReLU layer behind, that come as near to f in L^p.
 Gives      the heads in closed form, and a readout fitted to the stream by least squares; errors are measured.
 Rests on   nothing; the proof is in ``construct``.
 Why        the paper asks whether the first feed-forward layer of Proposition 1 can be left out: for n = 2 and d = 1
-           it can, in the norm of the question, though not in the sup norm (narrow_stream).
-Differs    nothing of it is in the paper. For other n and d see mean_universality. Open: how many heads an error
-           needs, and a proof of one such model's error: bounds of heads, added up one by one, do not cancel.
+           many heads with biases replace it, in the norm of the question, but not in the sup norm (narrow_stream).
+Differs    nothing of it is in the paper, whose heads have no biases. For other n and d see mean_universality. Open:
+           heads without query biases; how many heads an error needs; and a proof of one such model's error, since
+           bounds of heads, added up one by one, do not cancel.
 """
 
 from __future__ import annotations
@@ -140,8 +141,10 @@ def _spread(cells: int, M: int) -> tuple[Array, Array]:
 def construct(f: Target, cells: int, steepness: float | None = None) -> Coded:
     """A model of f(x, other), the answer at token x of the pair, on [-1, 1]^2.
 
-    Proof that its error in L^p tends to 0. Let t = x1 - x2. A head with the logits (a x1 + b) x_j gives token 2 the
-    weight (1 - tanh((a x1 + b) t/2))/2, so heads of weights w_h with sum -1 make of token 1
+    Proof of the statement, for heads and knots as dense as it takes. Those built here have RATIO, SMALLEST, DENSITY
+    and KNOT fixed, so that the stream stays about 1e-5 away, and f must be smooth between knots.
+    Let t = x1 - x2. A head with the logits (a x1 + b) x_j gives token 2 the weight
+    (1 - tanh((a x1 + b) t/2))/2, so heads of weights w_h with sum -1 make of token 1
         y = t/2 + (t/2) sum_h w_h tanh((a_h x1 + b_h) t/2).
     With z = (x1 - c) t a head of slope a and shift -a c has tanh(a z/2), and for z != 0
         integral over a from 0 to B of tanh(B z/2) - tanh(a z/2)  ->  2 log(2)/z  as B grows,
@@ -149,11 +152,12 @@ def construct(f: Target, cells: int, steepness: float | None = None) -> Coded:
     places c of density C, then give as their sum over log(2), times t/2, the principal value of the integral of
     C(c)/(x1 - c) dc: t drops out, except where |x1 - c| < 1/(B |t|), and there the kernel is odd, so that the limit
     stands wherever C is smooth. For C = sum s_m sin(m b)/pi at c = cos b this integral is sum s_m cos(m b) at
-    x1 = cos b: any function without a constant term, here the steps code(x1), whose C is smooth except at edges.
-    For t != 0 and x1 off the edges therefore y -> t/2 + code(x1). All integrands are analytic, so finitely many
-    slopes and places do, uniformly. So y is within e of t/2 + code(x1) but for a set of measure e. There y
-    determines the cell of x1, and t within 2 e; a continuous piecewise linear readout, bounded as f is, is within
-    the variation of f on a cell and on 2 e, and elsewhere wrong by at most 2 max |f|. Cells, then e, to 0. QED
+    x1 = cos b: any function without a constant term, here the steps code(x1), whose C is integrable, and
+    smooth except at edges. For t != 0 and x1 off the edges therefore y -> t/2 + code(x1). What C is integrated
+    against is analytic, so finitely many slopes and places do, uniformly. So y is within e of t/2 +
+    code(x1) but for a set of measure e. There y determines the cell of x1, and t within 2 e; a continuous
+    piecewise linear readout, bounded as f is, is within the variation of f on a cell and on 2 e, and elsewhere
+    wrong by at most 2 max |f|. Cells, then e, to 0. QED
     """
     if cells < 1:
         raise OptionError("attention_first", "at least one cell", f"cells={cells}", "Give 1 or more.")

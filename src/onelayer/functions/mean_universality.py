@@ -1,13 +1,15 @@
 """Any number of tokens through attention first, on a stream as wide as they are: universal in the mean of errors.
 
-Statement  for all n >= 2, d >= 1 and p < infinity, softmax heads on a stream of width d with nothing before them,
-           and a ReLU readout, come as near as wanted in L^p to every continuous permutation-equivariant map.
+Statement  for all n >= 2, d >= 1 and p < infinity, softmax heads with query biases on a stream of width d, nothing
+           before them, and a ReLU readout come as near as wanted to every continuous permutation-equivariant map,
+           in L^p on [-1, 1]^(n d).
 Gives      for d = 1 and any n the heads that write the cell of a token, in closed form, and the code of the other
            tokens in rational arithmetic.
 Rests on   attention_first, which is the case n = 2, d = 1; the proof is in ``heads`` and ``gap_code``.
-Why        no feed-forward layer before attention is needed for Proposition 1, in its own norm; in the sup norm it
-           is (narrow_stream).
-Differs    nothing of it is in the paper. The heads of ``gap_code`` exist because their span is dense; weights that
+Why        many heads with query biases can replace the feed-forward layer before the one head of Proposition 1, in
+           its own norm on a box; in the sup norm they cannot (narrow_stream).
+Differs    nothing of it is in the paper, whose heads have no biases: without them, and for the norm over all of
+           R^(n d), nothing is claimed. The heads of ``gap_code`` exist because their span is dense; weights that
            would show it in floating point are not given, and the number of heads is open.
 """
 
@@ -75,11 +77,13 @@ def gap_code(gaps: tuple[Fraction, ...], width: Fraction) -> dict[int, Fraction]
     values are further apart than all of code(x_k) + x_k - mean, and add them up.
     The stream then tells N, the cell of x_k, and x_k - mean; hence the mean, the largest token, and all tokens,
     within what tends to 0. A piecewise linear readout does the rest as in `attention_first.construct`.
-    For d >= 2 take n (d - 1) + 1 directions v of which any d are independent, and write for each of them the code
-    of <v, x_k> and the H of all <v, x_j> into component 1, of such heights that their sum tells each of them; the
-    uniform head leaves x_k - mean in every component, so that the mean and then all projections are known.
-    Projections within small errors give the multiset within small errors: two multisets with equal projections are
-    equal, as for each token of one some token of the other has d projections with it in common. QED
+    For d >= 2 take n (d - 1) + 1 directions v of which any d are independent, scaled so that |<v, x>| <= 1,
+    and write for each of them the code of <v, x_k> and the H of all <v, x_j> into component 1, of such heights that
+    their sum tells each of them; the uniform head leaves x_k - mean in every component. Cells in d directions tell
+    x_k, so that the mean and then all projections are known.
+    Two multisets with equal projections are equal: for a token of one some token of the other has d projections
+    with it in common, so is the same; take both away, and go on. Multisets are a compact set, so projections within
+    small errors give the multiset within small errors. QED
     """
     if not gaps or min(gaps) <= 0 or width <= 0:
         found = f"gaps {[str(gap) for gap in gaps]}, width {width}"

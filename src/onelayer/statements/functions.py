@@ -71,16 +71,18 @@ FUNCTIONS = (
         "Two numbers need no quantiser in the mean",
         "",
         "ours",
-        "n = 2 real numbers, softmax attention first on a stream of width 1, then one ReLU layer: every continuous "
-        "function on [-1, 1]^2 is approximated in L^p, p < infinity; the heads are given in closed form.",
+        "n = 2 real numbers, softmax attention first with query biases on a stream of width 1, then one ReLU "
+        "layer: every continuous function on [-1, 1]^2 is approximated in L^p, p < infinity; heads are in closed "
+        "form.",
     ),
     Statement(
         "mean_universality",
         "No quantiser is needed in the mean",
         "",
         "ours",
-        "n >= 2 real tokens of d >= 1 components, softmax attention first on a stream of width d, then ReLU layers "
-        "approximate every continuous permutation-equivariant map on [-1, 1]^(n d) in L^p, p < infinity.",
+        "n >= 2 real tokens of d >= 1 components, softmax attention first with query biases on a stream of width "
+        "d, then ReLU layers approximate every continuous permutation-equivariant map on [-1, 1]^(n d) in L^p, "
+        "p < infinity.",
         ("attention_first", "proposition_1"),
     ),
 )

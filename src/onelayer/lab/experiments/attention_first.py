@@ -20,8 +20,8 @@ from onelayer.lab.statistics import factors, geometric, interval, share
 
 QUESTION = "Can the feed-forward layer before attention be left out, if the mean of errors counts?"
 HYPOTHESES = (
-    "For two numbers it can: heads of many slopes write a code of the first token's cell beside x1 - x2, but on "
-    "a share of the square that tends to 0 as they grow steeper.",
+    "For two numbers it can, if heads have query biases: heads of many slopes write a code of the first token's "
+    "cell beside x1 - x2, but on a share of the square that falls as they grow steeper.",
     "The same holds for all numbers of tokens and components, by a code that is not built; how many heads an error "
     "takes is open.",
 )
