@@ -60,7 +60,8 @@ def test_what_does_not_survive_is_named_and_the_exit_code_is_1(folder) -> None:
 
 
 def test_mistakes_are_answered_in_a_line(folder, tmp_path) -> None:
-    assert "'float16', 'bfloat16'" in run(folder / "facts", folder / "facts.jsonl", "--dtype", "int8", ok=64).stderr
+    said = run(folder / "facts", folder / "facts.jsonl", "--dtype", "int4", ok=64).stderr
+    assert "'float16', 'bfloat16', 'int8'" in said
     assert "--dtype" in run(folder / "facts", folder / "facts.jsonl", ok=64).stderr
     stranger = tmp_path / "stranger.jsonl"
     stranger.write_text('{"tokens": ["boat"], "answers": ["water"]}\n')
