@@ -24,6 +24,8 @@ ANSWERS = int(os.environ.get("ONELAYER_BENCH_ANSWERS", "16384"))
 CLIFF = 3.0
 #: Seconds in all below which a difference is noise.
 NOISE = 0.1
+#: A run of less than so many seconds is repeated.
+RUNS, SHORT = 3, 2.0
 COSTS = ("parameters / answer", "build CPU us / answer", "proof CPU us / answer")
 Case = tuple[str, Any, Any, dict[str, Any]]
 
@@ -74,21 +76,30 @@ AXES: dict[str, tuple[tuple[int, ...], Callable[[int], Case]]] = {
 }
 
 
+def least(make: Callable[[], Any]) -> tuple[float, Any]:
+    """CPU seconds of the fastest of a few runs, where one is short, and what it made: the first of a process warms
+    caches, and threads of BLAS may spin beside any of them."""
+    times: list[float] = []
+    while not times or (len(times) < RUNS and times[0] < SHORT):
+        start = time.process_time()
+        made = make()
+        times.append(time.process_time() - start)
+    return min(times), made
+
+
 def measure_point(axis: str, size: int) -> dict[str, Any]:
     _, X, Y, options = AXES[axis][1](size)
     row: dict[str, Any] = {"axis": axis, "size": size}
-    start = time.process_time()
     try:
-        model = memorize(X, Y, certify=False, **options)
+        built, model = least(lambda: memorize(X, Y, certify=False, **options))
     except OnelayerError as error:
         return row | {"route": f"refused: {error}"[:160]}
-    built, answers = time.process_time() - start, int(model.ledger.number("tokens"))
+    answers = int(model.ledger.number("tokens"))
     row |= {"answers": answers, "route": ", ".join(str(model.ledger[k]) for k in ("mapping", "readout", "dtype"))}
-    start = time.process_time()
     options.pop("on_conflict", None)
     given = settle_conflicts(X, Y, "first", Options(**options))
-    proved = all(": proved" in verdict for verdict in certify(model, given.sequences, given.answers).verdicts)
-    seconds = time.process_time() - start
+    seconds, proof = least(lambda: certify(model, given.sequences, given.answers))
+    proved = all(": proved" in verdict for verdict in proof.verdicts)
     costs = (model.n_parameters / answers, built / answers * 1e6, seconds / answers * 1e6)
     return row | {"any order": "VERIFIED" if proved else "not proved", **dict(zip(COSTS, costs, strict=True))}
 
