@@ -24,7 +24,7 @@ NOTICED = ("failed", "out of time")
 #: Modules of the ring of functions of which every mutant is noticed or argued away; others only have tests aimed.
 FUNCTIONS = [f"functions/{name}" for name in ("algebra", "blocks", "deviation", "formulas", "jets", "pooled")]
 #: The same of the ring of looped networks.
-LOOPED = [f"looped/{name}" for name in ("floats", "network", "programs", "residuals")]
+LOOPED = [f"looped/{name}" for name in ("floats", "near", "network", "programs", "residuals")]
 
 
 def attack_module(module: str) -> dict[str, Any]:
