@@ -12,6 +12,7 @@ from onelayer.problems.scopes import Scope
 
 FIELDS = ("sequence", "tokens", "answers", "answer")
 Record = dict[str, Any]
+ONE_OR_EACH = 'Give a list of "answers", one per token, or one "answer" for the sequence.'
 
 
 def read(path: Path) -> Table:
@@ -92,13 +93,18 @@ def _check_fields(record: Record, place: str) -> None:
     for name in ("tokens", "answers"):
         if name in record and not (isinstance(record[name], list) and record[name]):
             raise refuse(
-                f"{name} as a list of at least one", f"{place} has {record[name]!r}", "Correct or drop it."
+                f"{name} as a list of at least one",
+                f"{place} has {record[name]!r}",
+                'Write ["river", "bank"], say.' if name == "tokens" else ONE_OR_EACH,
             )
+    answer = record.get("answer")
+    if isinstance(answer, list) and answer and isinstance(answer[0], str):
+        raise refuse("a word, a number or a list of numbers as answer", f"{place} has {answer!r:.60}", ONE_OR_EACH)
     if "answers" in record and len(record["answers"]) != len(record["tokens"]):
         raise refuse(
             "as many answers as tokens in each sequence",
             f"{place} has {len(record['tokens'])} tokens and {len(record['answers'])} answers",
-            'Give one answer per token, or one "answer" for the sequence.',
+            ONE_OR_EACH,
         )
 
 
