@@ -135,14 +135,19 @@ def _biases() -> Iterator[Counterexample]:
     yield Counterexample("a block that begins with its bias", "the answer is 1", b)
 
 
-def _heads() -> Iterator[Counterexample]:
-    """A residual stream of 2^24 to which 64 heads, or 64 components of one head, add 1 each in float32."""
-    many = 64
+def adding_ones(many: int) -> Iterator[tuple[str, Tensors]]:
+    """Networks whose heads, or the components of one head, each add the second channel of a token to the first."""
     for name, heads, rank in (("heads", many, 1), ("components", 1, many)):
         value, out, aside = np.zeros((heads, 2, rank)), np.zeros((heads, rank, 2)), np.zeros((heads, 2, rank))
         value[:, 1], out[..., 0] = 1, 1
         model = {"attention.W_Q": aside, "attention.W_K": aside, "attention.W_V": value, "attention.W_O": out}
-        model |= {"readout.0.weight": [[1], [0]], "readout.0.bias": [0], **IDENTITY}
+        yield name, model | {"readout.0.weight": [[1], [0]], "readout.0.bias": [0], **IDENTITY}
+
+
+def _heads() -> Iterator[Counterexample]:
+    """A residual stream of 2^24 to which 64 heads, or 64 components of one head, add 1 each in float32."""
+    many = 64
+    for name, model in adding_ones(many):
         answer, why = [2.0**24 + many], "added one after the other to the stream, each is lost: the answer is 2^24"
         b = bundle("float32", model, [[[2.0**24, 1]]], answer, claim("memorizes", "float32", eps=8))
         yield Counterexample(f"{name} that are added one by one", why, b)

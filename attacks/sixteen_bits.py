@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from attacks.counterexamples import COPY, IDENTITY, Counterexample, Tensors, bundle, claim
+from attacks.counterexamples import COPY, IDENTITY, Counterexample, Tensors, adding_ones, bundle, claim
 
 #: Significant bits, the exponent of the least normal number, and that of the first power of two that is infinite.
 FORMATS = {"float16": (11, -14, 16), "bfloat16": (8, -126, 128)}
@@ -44,11 +44,7 @@ def _sums(arith: str, bits: int) -> Iterator[Counterexample]:
 
 def _attention(arith: str, bits: int, first: int) -> Iterator[Counterexample]:
     many = 64
-    for name, heads, rank in (("heads", many, 1), ("components", 1, many)):
-        value, out, aside = np.zeros((heads, 2, rank)), np.zeros((heads, rank, 2)), np.zeros((heads, 2, rank))
-        value[:, 1], out[..., 0] = 1, 1
-        model = {"attention.W_Q": aside, "attention.W_K": aside, "attention.W_V": value, "attention.W_O": out}
-        model |= {"readout.0.weight": [[1], [0]], "readout.0.bias": [0], **IDENTITY}
+    for name, model in adding_ones(many):
         why, top = "added one after the other to the stream, each is lost", 2.0**bits
         yield _of(arith, f"{name} that are added one by one", why, model, [[[top, 1]]], [top + many], 8)
     model = {"attention.W_V": [[[2.0 ** (first - 2)]]], **COPY, **IDENTITY}
