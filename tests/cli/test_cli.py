@@ -257,7 +257,9 @@ def test_sixteen_bits_are_asked_for_by_name(tmp_path) -> None:
     (tmp_path / "d.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     for dtype in ("float16", "bfloat16"):
         asked = (tmp_path / "d.jsonl", "--dtype", dtype)
-        assert json.loads(run("plan", *asked, "--json").stdout)["dtype"] == dtype
+        planned = json.loads(run("plan", *asked, "--json").stdout)
+        assert (planned["dtype"], planned["bytes"]) == (dtype, 2 * planned["parameters"])
+        assert f"all values are numbers of {dtype}" in run("plan", *asked).stdout
         assert f"parameters in {dtype}" in run("memorize", *asked, "--out", tmp_path / dtype).stdout
         assert "VERIFIED" in run("verify", tmp_path / dtype, "--require", f"memorizes {dtype}").stdout
         refused = run("memorize", *asked, "--out", tmp_path / "no", "--logits", ok=64)

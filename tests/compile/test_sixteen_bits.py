@@ -34,6 +34,7 @@ def test_every_answer_comes_back_in_sixteen_bits_and_is_proved(tmp_path, dtype, 
     model = memorize(X, Y, dtype=dtype, certify=True, **options)
     assert (np.asarray(model.predict(X)) == np.asarray(Y)).all()
     assert model.arithmetic == model.ledger["dtype"] == dtype
+    assert model.ledger["bytes"] == 2 * model.n_parameters
     claims = [(claim["type"], claim["arith"]) for claim in model.certificate.claims]
     assert claims[:3] == [("memorizes", "real"), ("memorizes", "float32"), ("memorizes", dtype)]
     net, asked = to_torch(model), model.ask(X)
