@@ -14,6 +14,7 @@ import onelayer
 from onelayer import HypothesisError, certify
 from onelayer.contexts import lattice
 from onelayer.contexts.quantiser import quantise
+from onelayer.contexts.raw_codes import _covariance, _uncorrelate
 from onelayer.contexts.stream import open_stream
 from onelayer.gadgets.stacks import layers_of
 from onelayer.network import Linear, Transformer
@@ -199,3 +200,19 @@ def test_long_bags_of_words_are_packed(rng, longest) -> None:
     assert model.ledger["readout"] == "packed"
     assert model.ledger.number("attempts") == 1
     assert [list(a) for a in model.predict(X)] == Y
+
+
+@pytest.mark.parametrize("count", [3, 40, 30_000])
+def test_codes_are_mixed_so_that_channels_are_uncorrelated(count) -> None:
+    """Where there are enough of them; by the covariance that NumPy finds, in parts."""
+    rng = np.random.default_rng(count)
+    trial = rng.standard_normal((count, 3)) @ np.array([[1.0, 0.9, 0], [0, 0.5, 0.4], [0, 0, 2.0]])
+    assert np.allclose(_covariance(trial), np.cov(trial.T), rtol=1e-12, atol=1e-14)
+    steps = rng.standard_normal((5, 3))
+    found, mixed = _uncorrelate(steps, trial)
+    if count < 12:
+        assert found is steps
+        assert mixed is trial
+    else:
+        assert np.allclose(np.cov(mixed.T), np.eye(3), atol=1e-9)
+        assert np.allclose(found, steps @ np.linalg.lstsq(trial, mixed, rcond=None)[0])
