@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not run `__getattr_
     from onelayer.compile.logits import with_logits  # noqa: F401
     from onelayer.compile.memorize import memorize  # noqa: F401
     from onelayer.compile.planning import Plan, plan  # noqa: F401
+    from onelayer.compile.prune import Pruned, prune  # noqa: F401
     from onelayer.compile.text import memorize_text  # noqa: F401
     from onelayer.contexts.boltzmann import boltzmann  # noqa: F401
     from onelayer.errors import DataError, FileError, HypothesisError, OnelayerError, OptionError  # noqa: F401
@@ -54,6 +55,7 @@ _NAMES = {
     "onelayer.compile.logits": ("with_logits",),
     "onelayer.compile.memorize": ("memorize",),
     "onelayer.compile.planning": ("Plan", "plan"),
+    "onelayer.compile.prune": ("Pruned", "prune"),
     "onelayer.compile.text": ("memorize_text",),
     "onelayer.contexts.boltzmann": ("boltzmann",),
     "onelayer.errors": ("DataError", "FileError", "HypothesisError", "OnelayerError", "OptionError"),

@@ -27,6 +27,7 @@ from onelayer.cli import (
     lab,
     memorizing,
     pictures,
+    pruning,
     race,
     text,
     theorem_table,
@@ -136,6 +137,7 @@ proofs = (
 others = (
     exporting.export,
     editing.edit,
+    pruning.prune,
     race.race,
     memorizing.plan,
     text.memorize_text,

@@ -8,7 +8,7 @@ the last bit may depend on the order of summation.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -58,6 +58,46 @@ class Plateaus(Gadget):
             Grouped(select, one),
             Linear(values, self.constant),
         )
+
+    @property
+    def tiles(self) -> bool:
+        """Whether the trapezoids add up to 1 everywhere: on a line, each begins where the one before it ends."""
+        weight, bias = self.weight[:, 0], self.bias[:, 0].astype(np.float64)
+        if self.weight.shape[1] != 1 or Line.read(weight[None], self.bias[:, 0]) is None:
+            return False
+        rounding = 4 * float(np.finfo(weight.dtype).eps) * np.abs(bias).max(initial=1.0)
+        meet = np.abs(bias[:-1, 0] + bias[1:, 1] - 1) <= rounding
+        return bool(meet.all() and np.array_equal(weight[:-1, 0], -weight[1:, 1]))
+
+    def merge(self, tolerance: float) -> Plateaus:
+        """One trapezoid for each run of neighbours whose values are at most twice the tolerance apart."""
+        if not self.tiles:
+            return self
+        starts, values = [0], self.values.astype(np.float64)
+        low = high = values[0]
+        middles = []
+        for j, value in enumerate(values[1:], 1):
+            below, above = np.minimum(low, value), np.maximum(high, value)
+            if (above - below > 2 * tolerance).any():
+                middles.append((low + high) / 2)
+                starts.append(j)
+                below = above = value
+            low, high = below, above
+        first, last = np.array(starts), np.array([*starts[1:], len(values)]) - 1
+        weight, bias = (np.stack([a[last, :, 0], a[first, :, 1]], axis=-1) for a in (self.weight, self.bias))
+        merged = np.array([*middles, (low + high) / 2], self.values.dtype)
+        return replace(self, weight=weight, bias=bias, values=merged)
+
+    def without_commonest(self) -> Plateaus:
+        """The same sum with the commonest value as its constant, if that is exact: it needs no trapezoids then."""
+        rows, counts = np.unique(self.values, axis=0, return_counts=True)
+        common = rows[counts.argmax()]
+        others, constant = self.values - common, self.constant + common
+        kept = others.any(axis=1)
+        exact = np.array_equal(others + constant, self.values + self.constant) and (self.values % 1 == 0).all()
+        if not (self.tiles and exact and kept.any()):
+            return self
+        return replace(self, weight=self.weight[kept], bias=self.bias[kept], values=others[kept], constant=constant)
 
     def names(self) -> tuple[Words, ...]:
         (K, s, _), k = self.weight.shape, len(self.passed)
