@@ -303,7 +303,7 @@ def test_series_and_labels_are_checked() -> None:
         ),
         ("preconditioned", {"A": -np.eye(3)}, HypothesisError, "positive definite"),
         ("preconditioned", {"A": np.eye(2)}, OptionError, r"a matrix \[3, 3\]"),
-        ("mesa", {"ridge": 0}, HypothesisError, r"a ridge above 0.*ridge=0.*Use 1e-12"),
+        ("mesa", {"ridge": 0}, HypothesisError, r"a ridge above 0.*ridge=0.*for 2.1e-14 in float64"),
         ("mesa", {"steps": 5}, HypothesisError, "neither steps nor a tolerance"),
         ("whitening", {"outputs": 2}, HypothesisError, "one output"),
         ("whitening", {"d": 51}, HypothesisError, "d of at most 50"),

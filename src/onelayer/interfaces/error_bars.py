@@ -8,11 +8,14 @@ the distance of the network's own answer, in whatever dtype it was computed.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from onelayer.errors import PrecisionError
 from onelayer.network import Transformer
 
 Array = NDArray[Any]
@@ -24,6 +27,25 @@ def can_bound(transformer: Transformer) -> bool:
     a, readout = transformer.attention, transformer.readout
     alone = not (transformer.further or transformer.feedforward) and transformer.repeat == 1
     return a.kind == "mesa" and a.heads == 1 and alone and len(readout) == 1
+
+
+@contextmanager
+def refusing_singular(transformer: Transformer, tokens: Array, name: str) -> Iterator[None]:
+    """Say which ridge a prompt needs whose rounded matrix is singular."""
+    try:
+        yield
+    except np.linalg.LinAlgError as error:
+        needed, dtype = needed_ridge(transformer, tokens), transformer.dtype
+        needs = f"prompts whose matrix of keys and ridge can be solved in {dtype}"
+        found = f"ridge={transformer.attention.ridge[0]:.2g} is lost in rounding: a prompt needs {needed:.2g}"  # type: ignore[index]
+        remedy = f"Build it with ridge={needed:.2g}, or with low= and high= of the values, or rescale them."
+        raise PrecisionError(name, needs, found, remedy) from error
+
+
+def needed_ridge(transformer: Transformer, tokens: Array) -> float:
+    """Twice what rounding may take off the diagonal of the matrix of any prompt [B, n, width]: 2 u sum |k|^2."""
+    keys = tokens.astype(np.float64) @ transformer.attention.W_K[0].astype(np.float64)
+    return float(np.finfo(transformer.dtype).eps) * float((keys**2).sum(axis=(1, 2)).max())
 
 
 def bound_answers(transformer: Transformer, tokens: Array, outputs: Array, first: int) -> Array:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from onelayer.errors import DataError, OptionError
 from onelayer.interfaces.answers import Answers
-from onelayer.interfaces.error_bars import bound_answers, can_bound
+from onelayer.interfaces.error_bars import bound_answers, can_bound, refusing_singular
 from onelayer.network import Transformer
 from onelayer.network.blocks import evaluate
 from onelayer.network.reference import evaluate_in_order
@@ -108,7 +108,9 @@ class Examples(Answers):
         bounds = []
         for prompt, task, n in zip(tokens, tasks.listed, lengths, strict=True):
             first = len(task.X) if self.algorithm.query is not None else 0
-            bounds.append(bound_answers(transformer, prompt[:n], evaluate(transformer, prompt[None, :n])[0], first))
+            with refusing_singular(transformer, prompt[None, :n], self.learner):
+                out = evaluate(transformer, prompt[None, :n])[0]
+            bounds.append(bound_answers(transformer, prompt[:n], out, first))
         return self.predict(transformer, X, y, queries), tasks.shape_like_y(bounds)
 
     def judging(self, examples: int) -> int:
@@ -124,7 +126,8 @@ class Examples(Answers):
         tokens, lengths = self.prompts(tasks, transformer.dtype)
         alike = (lengths == lengths[0]).all()
         whole = 0 if tasks.whole is None else tasks.whole.X.shape[1]
-        with np.errstate(all="ignore"):  # what overflows is reported below
+        # What overflows is reported below.
+        with np.errstate(all="ignore"), refusing_singular(transformer, tokens, self.learner):
             if in_order:
                 out = evaluate_in_order(transformer, tokens, None if alike else lengths)[:, whole:]
             else:
@@ -167,7 +170,7 @@ class Examples(Answers):
         """Every value of one task's prompt: `loop3.context` holds the tokens after the fourth loop."""
         tasks = self.tasks(X, y, queries)
         tokens, lengths = self.prompts(tasks, transformer.dtype)
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), refusing_singular(transformer, tokens, self.learner):
             return trace(transformer, tokens, lengths if tasks.many else None)
 
     def _outside(self, tasks: Task) -> bool:

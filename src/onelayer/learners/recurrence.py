@@ -16,7 +16,7 @@ import numpy as np
 
 from onelayer.errors import OptionError
 from onelayer.learners.built import Built, Setting, layer, unit
-from onelayer.learners.mesa import refuse_steps, ridge_of
+from onelayer.learners.mesa import RULE, refuse_steps, ridge_of
 from onelayer.ledger import Constant
 from onelayer.problems.algorithms import Algorithm
 from onelayer.problems.scripts import dot, write
@@ -30,8 +30,9 @@ def build(setting: Setting, order: int = 1, affine: bool = True, ridge: float | 
     if isinstance(order, bool) or not isinstance(order, int) or not 1 <= order <= 256:
         raise OptionError("recurrence", "an order from 1 to 256", f"order={order!r:.40}", "Give such a number.")
     refuse_steps(setting, "recurrence")
-    shrunk, k = ridge_of(setting, "recurrence", ridge), setting.d
+    k = setting.d
     lagged, extra = order * k, 1 if affine else 0
+    shrunk = ridge_of(setting, "recurrence", ridge, lagged + extra, order * setting.norm_squared + extra)
     o, now, before = list(range(k)), list(range(k, 2 * k)), list(range(2 * k, 2 * k + lagged))
     width = 2 * k + lagged + 1
     one = [width - 1] if affine else []
@@ -72,7 +73,7 @@ def build(setting: Setting, order: int = 1, affine: bool = True, ridge: float | 
         ridge=(shrunk,),
     )
     constants = (
-        Constant("ridge", shrunk, "added to the diagonal"),
+        Constant("ridge", shrunk, f"added to the diagonal; {RULE}"),
         Constant("order", order, "values before the one that is asked for"),
     )
     kind = "affine" if affine else "linear"

@@ -64,6 +64,8 @@ def solve(gram: Array, cross: Array) -> Array:
     gram, cross = gram.copy(), cross.copy()
     s = gram.shape[-1]
     for i in range(s):
+        if not gram[..., i, i].all():
+            raise np.linalg.LinAlgError("Singular matrix")  # as that of NumPy says
         for j in range(i + 1, s):
             factor = gram[..., j, i] / gram[..., i, i]
             gram[..., j, i:] -= factor[..., None] * gram[..., i, i:]
