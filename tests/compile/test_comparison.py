@@ -29,11 +29,13 @@ ROUTES = (
     {"readout": "retrieval"},
     {"readout": "packed"},
 )
+#: It takes a second to build, and nobody gets it who does not ask for it.
+IN_BITS = {"readout": "bits"}
 
 
-def sizes(X, Y, dtypes):
+def sizes(X, Y, dtypes, routes=ROUTES):
     for dtype in dtypes:
-        for route in ROUTES:
+        for route in routes:
             try:
                 yield memorize(X, Y, dtype=dtype, **route).n_parameters
             except HypothesisError:
@@ -48,6 +50,17 @@ def test_auto_is_at_most_twice_as_large_as_any_route(name) -> None:
         assert np.all(model.predict(X) == Y)
         assert model.n_parameters <= 2 * min(sizes(X, Y, ("float32", "float64") if dtype is None else (dtype,)))
         assert plan(X, Y, dtype=dtype).parameters == model.n_parameters
+
+
+@pytest.mark.parametrize("kind", ["normal", "walk", "near each other"])
+def test_numbers_in_many_sequences_are_stored_in_fewer_parameters_than_there_are_answers(kind) -> None:
+    Z = np.random.default_rng(1).standard_normal((1096, 24, 1))
+    X = {"normal": Z, "walk": np.cumsum(Z, axis=1), "near each other": Z[:1] + 1e-3 * Z}[kind]
+    Y = np.random.default_rng(2).integers(0, 2, (1096, 24))
+    model = memorize(X, Y)
+    assert np.all(model.predict(X) == Y)
+    assert model.n_parameters <= 1.1 * min(sizes(X, Y, ("float64",), (*ROUTES, IN_BITS)))
+    assert model.n_parameters < 0.5 * Y.size
 
 
 def test_the_ledger_shows_what_was_compared() -> None:

@@ -27,14 +27,20 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(0)
 
 
-@given(st.integers(0, 2**32 - 1), st.sampled_from(["normal", "whole", "wide", "positive"]), st.booleans())
-def test_layers_compute_the_codes(seed, kind, ragged) -> None:
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from(["normal", "whole", "wide", "positive"]),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+)
+def test_layers_compute_the_codes(seed, kind, ragged, coarse, shared) -> None:
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((900, 4, 1))
     X = {"normal": X, "whole": np.rint(500 * X), "wide": X**3, "positive": np.exp(X)}[kind].astype(np.float32)
     sequences = read_sequences(X, rng.integers(1, 5, 900) if ragged else None)
     stream = open_stream(sequences, np.dtype("float32"), positions=True)
-    line = number_line(sequences, stream, 6, 256, rng)
+    line = number_line(sequences, stream, 6, 256, rng, coarse, shared)
     assert line is not None
     options = {"places": True, "sink": ragged, "stays": True, "wide": False}
     hashes = draw_hashes(4, line.top, stream.dtype, rng, **options)
@@ -56,14 +62,24 @@ def test_few_values_and_several_components_have_no_line(rng) -> None:
 
 
 @pytest.mark.parametrize("positions", [False, True])
-def test_a_value_costs_one_number(rng, positions) -> None:
+def test_far_fewer_numbers_than_values_tell_contexts_apart(rng, positions) -> None:
     X, Y = rng.standard_normal((2000, 8, 1)).astype(np.float32), rng.integers(0, 2, (2000, 8))
     model = memorize(X, Y, positions=positions)
     assert (model.ledger["mapping"], model.ledger["dtype"]) == ("lattice", "float32")
-    assert model.n_parameters < 4.5 * Y.size
+    assert model.ledger["coded"] < Y.size / 20
+    assert model.n_parameters < Y.size
     for path in ("dense", "fast"):
         np.testing.assert_array_equal(model.predict(X, path=path), Y)
     assert any(claim["arith"] == "float32" for claim in certify(model, X, Y).claims)
+
+
+def test_what_rejects_unknown_inputs_knows_every_number(rng) -> None:
+    X, Y = rng.standard_normal((600, 4, 1)).astype(np.float32), rng.integers(0, 2, (600, 4))
+    model = memorize(X, Y, default=-1)
+    assert model.ledger["mapping"] == "lattice"
+    assert model.ledger["coded"] == len(np.unique(X))
+    np.testing.assert_array_equal(model.predict(X), Y)
+    assert (model.predict(X + np.float32(1e-3)) == -1).mean() > 0.99
 
 
 def test_values_one_unit_in_the_last_place_apart(rng) -> None:

@@ -49,6 +49,7 @@ PARTS = {
     "contexts.head": "draws the softmax head that temperature and shared_query share",
     "contexts.hashed": "hashes of tokens and places that lattice adds up, and the sink of lengths",
     "contexts.mapping": "what every mapping is, and where it is registered",
+    "contexts.cuts": "pieces of a line of numbers, which number_line codes",
     "contexts.number_line": "codes of tokens of one component, which lattice hashes",
     "contexts.places": "codes of positions, for texts",
     "contexts.quantiser": "turns real tokens into the features that lattice and averages sum",

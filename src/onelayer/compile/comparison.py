@@ -3,8 +3,8 @@
 The search takes the first route whose margin is safe. That may be many times larger than another: plateaus cost a
 few numbers for each run of equal answers, packed cells a fraction of a number for each answer. So where nobody
 chose a mapping, readout or rank, those of the others are tried that might be half as large, and the smallest is
-taken; of nearly equal ones, that whose proof takes least. `bits` is left to those who ask for it: it may be a third
-as large again, and its proof takes twenty to sixty times as long.
+taken; of nearly equal ones, that whose proof takes least. `bits` is left to those who ask for it: it may be half as
+large for a thousand answers, but building and proving it takes twenty to sixty times as long.
 """
 
 from __future__ import annotations

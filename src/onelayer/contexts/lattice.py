@@ -66,21 +66,23 @@ def construct(
     attempt: int,
     per_sequence: bool = False,
     wide: bool = False,
+    rejects: bool = False,
 ) -> ContextMap:
     """The attempt-th draw of codes; each later attempt quantises real tokens more finely. ``wide`` coordinates take
-    several times as many values, but those of a frequent token lie close together."""
+    several times as many values, but those of a frequent token lie close together. If it ``rejects`` unknown
+    inputs, a number that is not stored is not to have the code of one that is."""
     rng = np.random.default_rng([seed, rank, attempt, 5])
     n, ragged = sequences.n, sequences.lengths is not None
     stream = stream.uncentred() if isinstance(stream, RealStream) else stream
     if stream.positions:
-        return _hashed_map(sequences, stream, rank, attempt, rng, per_sequence, wide)
+        return _hashed_map(sequences, stream, rank, attempt, rng, per_sequence, wide, rejects)
     own, total = weights(n, ragged, per_sequence, wide)
     raised = raised_mean(n) if ragged and attempt == 0 and not per_sequence else 1.0
     if code_bits(n, stream.dtype, ragged, raised * total / n, own) == MOST_BITS:
         total *= raised
     bits = code_bits(n, stream.dtype, ragged, total / n, own if ragged else 0.0)
     if not ragged and (bits < FEWEST_JOINT_BITS or _has_numbered_tokens(stream)):  # shorter as two codes
-        return _hashed_map(sequences, stream, rank, attempt, rng, per_sequence, wide)
+        return _hashed_map(sequences, stream, rank, attempt, rng, per_sequence, wide, rejects)
     if bits < FEWEST_BITS:
         raise _too_long(n, stream.dtype, bits)
     return _joint(sequences, stream, rank, attempt, rng, per_sequence, (own, total, bits))
@@ -142,6 +144,7 @@ def _hashed_map(
     rng: np.random.Generator,
     per_sequence: bool,
     wide: bool,
+    rejects: bool,
 ) -> ContextMap:
     """A long code that stays, and a short hash of it and of the place, which is added up."""
     n, dtype, unit = sequences.n, stream.dtype, float(np.finfo(stream.dtype).eps) / 2
@@ -150,7 +153,8 @@ def _hashed_map(
         raise _too_long(n, dtype, 0)
     span = raw_values(n, unit, sink, stream.positions)
     if isinstance(stream, RealStream):
-        line = number_line(sequences, stream, rank, span, rng)
+        coarse = attempt == 0 and not rejects
+        line = number_line(sequences, stream, rank, span, rng, coarse, shared=per_sequence)
         span_of_reals = span if stream.positions else max(span, FEWEST_OF_REALS)
         raw: Raw = line or reals(sequences, stream, rank, span_of_reals, attempt, rng)
     else:
@@ -262,7 +266,7 @@ class Lattice(ContextMapping):
     @classmethod
     def construct(cls, wanted: Wanted) -> ContextMap:
         drawn = (wanted.sequences, wanted.stream, wanted.rank, wanted.seed, wanted.attempt)
-        return construct(*drawn, wanted.per_sequence, wide=wanted.tabular)
+        return construct(*drawn, wanted.per_sequence, wide=wanted.tabular, rejects=wanted.rejects)
 
     @classmethod
     def attempts(cls, sequences: Sequences, answers: int, dtype: np.dtype[Any]) -> tuple[int, int]:  # noqa: ARG003

@@ -32,6 +32,7 @@ class Wanted:
     per_sequence: bool = False  # one context for all tokens of a sequence
     tabular: bool = False  # most likely read off by a table
     format: Format | None = None  # of 16 bits, in which all is to be exact
+    rejects: bool = False  # unknown inputs are to be told from stored ones
 
 
 class ContextMapping(ABC):

@@ -1,9 +1,10 @@
-"""Codes of tokens of one component: the digits of a number's rank, by a staircase whose thresholds a row emits.
+"""Codes of tokens of one component: the digits of a piece's number, by a staircase whose thresholds a row emits.
 
-One threshold a value, and a code for each, would be ten numbers a value. Here a cell of the line is found first; it
-emits the thresholds of its values, one number each, and how many of them are reached is the low digit. A threshold
-is a value of the data times a power of two: the comparison of two numbers has one rounding, which keeps its sign,
-so that values one unit in the last place apart are told apart.
+The line of numbers is cut into pieces: as few as tell contexts apart (`cuts`), or one for each value. One threshold
+and a code for each would be ten numbers a piece. Here a cell of the line is found first; it emits the thresholds of
+its pieces, one number each, and how many of them are reached is the low digit. A threshold is a value of the data
+times a power of two: the comparison of two numbers has one rounding, which keeps its sign, so that values one unit
+in the last place apart are told apart.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onelayer.contexts.cuts import cut_line
 from onelayer.contexts.hashed import Hashes
 from onelayer.contexts.quantiser import LEAST_GAP_IN_ULPS
 from onelayer.contexts.stream import RealStream
@@ -25,7 +27,7 @@ from onelayer.problems.sequences import Sequences
 
 Array = NDArray[Any]
 
-#: With fewer different values, each has a threshold and a code.
+#: Fewer different values have a threshold and a code each.
 FEWEST_VALUES = 1 << 9
 #: Neighbours of a quantile among which the widest gap is taken.
 NEIGHBOURS = 32
@@ -64,56 +66,94 @@ class NumberLine:
 
 
 def number_line(
-    sequences: Sequences, stream: RealStream, rank: int, values: int, rng: np.random.Generator
+    sequences: Sequences,
+    stream: RealStream,
+    rank: int,
+    values: int,
+    rng: np.random.Generator,
+    coarse: bool = False,
+    shared: bool = False,
 ) -> NumberLine | None:
-    """Codes of about this many values in each channel; None if there are few numbers, or no gaps between cells."""
+    """Codes of about this many values in each channel; None if there are few numbers, or no gaps between cells.
+
+    Every number has a code of its own or, if ``coarse``, numbers share one while contexts are told apart, which all
+    tokens of a sequence may share.
+    """
     if stream.tokens.shape[2] != 1:
         return None
-    x = stream.tokens[..., 0]
-    valid = sequences.valid()
+    x, valid = stream.tokens[..., 0], sequences.valid()
     different = np.unique(x if valid is None else x[valid]) + 0.0  # no negative zero
-    cells = _cells(different) if len(different) >= FEWEST_VALUES else None
-    if cells is None:
+    if len(different) < FEWEST_VALUES:
+        return None
+    at = np.minimum(np.searchsorted(different, x), len(different) - 1)
+    begins = np.ones(len(different), bool)
+    if coarse:
+        numbered = at if valid is None else np.where(valid, at, -1)
+        begins = cut_line(numbered, np.diff(different.astype(np.float64)), stream.positions, shared)
+        begins[1:] |= (different[:-1] < 0) & (different[1:] >= 0)  # no piece has numbers on both sides of 0
+    pieces = _Pieces.of(different, begins)
+    cells = _cells(pieces.last[:-1], pieces.first[1:])
+    if cells is None or pieces.slope * float(np.abs(different).max()) > LARGEST:
         return None
     starts = np.concatenate([[0], cells + 1])
-    row = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(different)))
-    slope = float(np.exp2(np.ceil(np.log2(STEP / np.diff(different.astype(np.float64)).min()))))
-    if slope * float(np.abs(different).max()) > LARGEST:
-        return None
-    size = np.abs(different).astype(np.float64)
-    last = np.append(starts[1:], len(different)) - 1
-    step = np.where(different < 0, last[row] - np.arange(len(different)), np.arange(len(different)) - starts[row])
+    row = np.repeat(np.arange(len(starts)), np.diff(starts, append=pieces.count))
+    ends = np.append(starts[1:], pieces.count) - 1
+    number = np.arange(pieces.count)
+    step = np.where(pieces.first < 0, ends[row] - number, number - starts[row])
     G = max(1, int(step.max()))
-    thresholds = np.full((len(starts), G), 2.0 * slope * size.max() + 2.0)
-    thresholds[row[step > 0], step[step > 0] - 1] = slope * size[step > 0]
+    thresholds = np.full((len(starts), G), 2.0 * pieces.slope * float(np.abs(different).max()) + 2.0)
+    thresholds[row[step > 0], step[step > 0] - 1] = pieces.slope * pieces.least[step > 0]
     of_cell, of_step = (rng.integers(0, values // 2, (k, rank)) for k in (len(starts), G + 1))
     table = (of_cell[row] + of_step[step]).astype(stream.dtype)
-    at = np.minimum(np.searchsorted(different, x), len(different) - 1)
     return NumberLine(
-        different[cells],
-        different[cells + 1],
-        slope,
+        pieces.last[cells],
+        pieces.first[cells + 1],
+        pieces.slope,
         thresholds.astype(stream.dtype),
         of_cell,
         of_step,
-        table[at],
+        table[(np.cumsum(begins) - 1)[at]],
         table.max(axis=0),
-        len(different),
+        pieces.count,
         stream,
     )
 
 
-def _cells(different: Array) -> Array | None:
-    """The last value of each cell but the last one: about as many cells as values in each, and none with numbers on
-    both sides of 0."""
-    gaps = np.diff(different)
-    wide = gaps > LEAST_GAP_IN_ULPS * np.spacing(np.maximum(np.abs(different[1:]), np.abs(different[:-1])))
-    size = int(np.ceil(np.sqrt(len(different))))
-    around = np.arange(size, len(different) - 1, size)
+@dataclass(frozen=True)
+class _Pieces:
+    """Runs of neighbouring values."""
+
+    first: Array  # [K] the smallest and the largest of each
+    last: Array
+    slope: float  # at which thresholds of neighbouring pieces are ``STEP`` apart, or more
+
+    @property
+    def count(self) -> int:
+        return len(self.first)
+
+    @property
+    def least(self) -> Array:
+        """[K] the smallest size of a number."""
+        return np.where(self.first < 0, np.abs(self.last), np.abs(self.first)).astype(np.float64)
+
+    @classmethod
+    def of(cls, different: Array, begins: Array) -> _Pieces:
+        first, last = different[begins], different[np.append(np.flatnonzero(begins)[1:], len(different)) - 1]
+        gap = (first[1:].astype(np.float64) - last[:-1].astype(np.float64)).min()
+        return cls(first, last, float(np.exp2(np.ceil(np.log2(STEP / gap)))))
+
+
+def _cells(low: Array, high: Array) -> Array | None:
+    """The last piece of each cell but the last one, of pieces with gaps from low to high between them: about as
+    many cells as pieces in each, and none with numbers on both sides of 0."""
+    gaps, count = high - low, len(low) + 1
+    wide = gaps > LEAST_GAP_IN_ULPS * np.spacing(np.maximum(np.abs(high), np.abs(low)))
+    size = int(np.ceil(np.sqrt(count)))
+    around = np.arange(size, count - 1, size)
     window = np.clip(
         around[:, None] + np.arange(-NEIGHBOURS, NEIGHBOURS) * size // (4 * NEIGHBOURS), 0, len(gaps) - 1
     )
     best = window[np.arange(len(around)), np.where(wide, gaps, 0.0)[window].argmax(axis=1)]
-    crossing = np.flatnonzero((different[:-1] < 0) & (different[1:] >= 0))
+    crossing = np.flatnonzero((low < 0) & (high >= 0))
     ends = np.unique(np.concatenate([best[wide[best]], crossing]))
     return ends if wide[ends].all() and len(ends) else None

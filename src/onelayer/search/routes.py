@@ -185,7 +185,15 @@ def _search_route(
     rows = problem.rows(per_sequence)
     wanted, allowed = route.kind.attempts(problem.sequences, len(problem.answers.rows), problem.dtype)
     drawn = Wanted(
-        problem.sequences, stream, route.rank, problem.seed, 0, per_sequence, _tabular(problem), problem.format
+        problem.sequences,
+        stream,
+        route.rank,
+        problem.seed,
+        0,
+        per_sequence,
+        _tabular(problem),
+        problem.format,
+        problem.default is not None,
     )
     best: BestCandidate | None = None
     for attempt in range(allowed):

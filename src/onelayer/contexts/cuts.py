@@ -1,0 +1,78 @@
+"""Where a line of numbers is cut, so that pieces of it tell apart what values do: far fewer pieces than values.
+
+A context is a token and its company. Two tokens of one sequence share their company, so a cut must lie between
+them; two sequences need one cut between some values in which they differ, and most have it already. Of N sequences
+a piece then holds about sqrt(N) values: it ends where a sequence would be in it for the second time.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+#: A piece may end so many values earlier than it must, where the gap is widest.
+EARLIER = 8
+#: There are at least this many pieces, if there are as many values: hashes of fewer take few values.
+FEWEST_PIECES = 1 << 8
+
+
+def cut_line(at: Array, gaps: Array, ordered: bool, shared: bool) -> Array:
+    """[V] whether a piece begins at each of V sorted values.
+
+    ``at`` [N, n] are the values of sequences, by number, -1 for padding; ``gaps`` [V - 1] those between values. If
+    sequences are ``ordered``, or contexts ``shared`` by all tokens of a sequence, two of its tokens may be in one
+    piece.
+    """
+    count = len(gaps) + 1
+    longest = max(1, count // FEWEST_PIECES)
+    before = np.full(count, -1) if ordered or shared else _last_before(at, count)
+    begins = _split(np.maximum.accumulate(before), gaps, longest)
+    begins[_between_equals(np.where(at < 0, -1, (np.cumsum(begins) - 1)[at]), at, ordered)] = True
+    return begins
+
+
+def _last_before(at: Array, count: int) -> Array:
+    """[count] for each value the largest smaller one that some sequence with it has too, or -1."""
+    rows = np.sort(at, axis=1)
+    left, right = rows[:, :-1], rows[:, 1:]
+    apart = (left < right) & (left >= 0)
+    found = np.full(count, -1)
+    np.maximum.at(found, right[apart], left[apart])
+    return found
+
+
+def _split(before: Array, gaps: Array, longest: int) -> Array:
+    """Pieces of at most ``longest`` values none of which, [i], has its ``before[i]``, which never falls, inside."""
+    begins, start, count = np.zeros(len(before), bool), 0, len(before)
+    while start < count:
+        begins[start] = True
+        end = min(int(np.searchsorted(before, start)), start + longest, count)  # the next piece begins here at last
+        if end < count:
+            first = max(start + 1, end - EARLIER)
+            end = first + int(np.argmax(gaps[first - 1 : end]))
+        start = end
+    return begins
+
+
+def _between_equals(pieces: Array, at: Array, ordered: bool) -> Array:
+    """Values at which to cut, so that sequences that differ are not the same pieces.
+
+    Among sequences of equal pieces, sorted by their values, neighbours are cut apart at the first value that
+    differs; so are then any two of them, as the first value in which they differ is one of two neighbours between.
+    """
+    rng = np.random.default_rng(0)
+    marks = rng.integers(1, 1 << 63, int(pieces.max()) + 2, dtype=np.uint64)[pieces]  # the last one of padding
+    if ordered:
+        marks = marks * (rng.integers(0, 1 << 62, at.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1))
+    _, kind, counts = np.unique(marks.sum(axis=1, dtype=np.uint64), return_inverse=True, return_counts=True)
+    same = np.flatnonzero(counts[kind] > 1)
+    rows = at[same] if ordered else np.sort(at[same], axis=1)
+    order = np.lexsort((*rows.T[::-1], kind[same]))
+    rows, kinds = rows[order], kind[same][order]
+    differ = rows[1:] != rows[:-1]
+    pairs = np.flatnonzero((kinds[1:] == kinds[:-1]) & differ.any(axis=1))
+    return np.asarray(rows[pairs + 1, differ[pairs].argmax(axis=1)])
