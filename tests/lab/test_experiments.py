@@ -61,6 +61,19 @@ SMALL = {
         {"part": "trained", "levels": 5, "n": 2, "spacing": "even", "draws": 20},
     ],
     "networks-as-sequences": [{"networks": 12}],
+    "rank-of-updates": [
+        *(
+            {"part": part, "deciding": deciding, "rank": rank, "steps": 10}
+            for part, deciding, rank in (
+                ("trained", 2, 20),
+                ("trained", 3, 20),
+                ("twin", 2, 1),
+                ("built", 3, 2),
+                ("digits", 10, 8),
+                ("compiled", 0, 0),
+            )
+        ),
+    ],
     "fine-tuning": [
         {"part": part, "noise": noise, "steps": 10}
         for part, noise in (("keep", 0.0), ("change", 0.0), ("return", 0.01))
@@ -109,6 +122,18 @@ def test_constructed_models_are_exact_in_every_experiment() -> None:
     assert (row["right"], row["equal_pairs"]) == (64, 0)
     row = find("depth").run(SMALL["depth"][2], 0)[0]
     assert row["error"] <= row["proved"] <= 0.1
+
+
+def test_the_built_layer_of_patterns_is_right_and_its_lead_is_exact() -> None:
+    run, case = find("rank-of-updates").run, {"part": "built", "steps": 0}
+    for deciding in (2, 3, 5):
+        row = run({**case, "deciding": deciding, "rank": deciding - 1}, 3)[0]
+        assert (row["accuracy"], row["head"]) == (1.0, deciding - 1)
+        assert row["margin_off"] < 1e-12
+    row = run({**case, "part": "compiled", "deciding": 0, "rank": 0}, 3)[0]
+    assert row["verified"]
+    assert row["removed"] > 0.2
+    assert row["smallest 0.2"] > 0  # a plateau of a small class carries an answer as well
 
 
 def test_more_parameters_hold_more_answers() -> None:

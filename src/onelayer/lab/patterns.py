@@ -1,0 +1,116 @@
+"""One attention layer trained on patterns of which the most frequent decides, as in the theory of low-rank updates.
+
+A sequence has tokens that are orthogonal patterns; some patterns count, and the answer is the one of them that
+occurs most often. The layer is relu(attention(X) W_O), summed into a score for every answer with fixed signs and
+averaged over tokens. It is trained by plain SGD on the hinge loss, and W_Q, W_K and W_V begin as multiples of the
+identity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onelayer.lab.networks import framework, one_thread
+
+Array = NDArray[Any]
+#: Components of a token, patterns, tokens of a sequence, how many of them count, and sequences of a step.
+WIDTH, PATTERNS, LENGTH, COUNTED, BATCH = 20, 10, 20, 7, 64
+#: Size of the first W_Q, W_K and W_V, and of W_O.
+START, SPREAD = 0.3, 0.1
+NAMES = ("W_Q", "W_K", "W_V", "W_O")
+
+
+def draw(rng: np.random.Generator, deciding: int, count: int, patterns: Array) -> tuple[Array, Array]:
+    """Sequences [count, LENGTH, WIDTH], and which of the ``deciding`` first patterns each has most often."""
+    answers = rng.integers(0, deciding, count)
+    most = rng.integers(COUNTED // 2 + 1, COUNTED, count)  # an absolute majority of those that count
+    others = (answers[:, None] + rng.integers(1, deciding, (count, COUNTED))) % deciding
+    counted = np.where(np.arange(COUNTED) < most[:, None], answers[:, None], others)
+    rest = rng.integers(deciding, PATTERNS, (count, LENGTH - COUNTED))
+    which = rng.permuted(np.concatenate([counted, rest], axis=1), axis=1)
+    return patterns[which], answers
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Weights before and after training; products of two factors where the rank was limited."""
+
+    before: dict[str, Array]
+    after: dict[str, Array]
+    signs: Array  # [neurons, answers]
+
+    def scores(self, X: Array, kept: Array | None = None) -> Array:
+        """[N, answers], with some of the neurons."""
+        torch = framework()
+        with torch.no_grad(), one_thread(torch):
+            weights = {name: torch.from_numpy(a) for name, a in self.after.items()}
+            signs = self.signs if kept is None else self.signs * kept[:, None]
+            return np.asarray(_scores(torch, weights, torch.from_numpy(signs), torch.from_numpy(X))[0].numpy())
+
+    def attends(self, X: Array) -> Array:
+        """[N, n] the mean weight that attention gives each token."""
+        torch = framework()
+        with torch.no_grad(), one_thread(torch):
+            weights = {name: torch.from_numpy(a) for name, a in self.after.items()}
+            found = _scores(torch, weights, torch.from_numpy(self.signs), torch.from_numpy(X))[1]
+            return np.asarray(found.mean(1).numpy())
+
+
+def hinge(scores: Array, answers: Array) -> float:
+    """Mean of max(0, 1 - lead of the right answer)."""
+    right = np.take_along_axis(scores, answers[:, None], axis=1)[:, 0]
+    others = np.where(np.arange(scores.shape[1]) == answers[:, None], -np.inf, scores).max(axis=1)
+    return float(np.maximum(0.0, 1.0 - right + others).mean())
+
+
+def train(
+    batch: Callable[[int], tuple[Array, Array]],
+    deciding: int,
+    neurons: int,
+    rank: int,
+    steps: int,
+    rate: float,
+    seed: int,
+) -> Layer:
+    """SGD on what ``batch(step)`` gives; W_Q, W_K and W_V of limited rank if it is below their width."""
+    torch = framework()
+    rng = np.random.default_rng([seed, 407])
+    width = batch(0)[0].shape[2]
+    factors = {}
+    for name in ("W_Q", "W_K", "W_V"):
+        if rank < width:
+            factors[name] = [rng.normal(size=s) * (START / rank) ** 0.5 for s in ((width, rank), (rank, width))]
+        else:
+            factors[name] = [START * np.eye(width)]
+    factors["W_O"] = [SPREAD * rng.normal(size=(width, neurons))]
+    owner = np.arange(neurons) % deciding
+    signs = np.where(np.arange(deciding) == owner[:, None], 1.0, -1.0 / (deciding - 1)) * deciding / neurons
+    tensors = {name: [torch.tensor(a, requires_grad=True) for a in parts] for name, parts in factors.items()}
+    fixed = torch.from_numpy(signs)
+
+    def whole() -> dict[str, Any]:
+        return {name: p[0] if len(p) == 1 else p[0] @ p[1] for name, p in tensors.items()}
+
+    before = {name: a.detach().numpy().copy() for name, a in whole().items()}
+    optimiser = torch.optim.SGD([a for parts in tensors.values() for a in parts], lr=rate)
+    with one_thread(torch):
+        for step in range(steps):
+            tokens, answers = (torch.from_numpy(a) for a in batch(step))
+            scores = _scores(torch, whole(), fixed, tokens)[0]
+            loss = torch.nn.functional.multi_margin_loss(scores, answers) * deciding
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+    return Layer(before, {name: a.detach().numpy().copy() for name, a in whole().items()}, signs)
+
+
+def _scores(torch: Any, weights: dict[str, Any], signs: Any, X: Any) -> tuple[Any, Any]:
+    logits = (X @ weights["W_Q"]) @ (X @ weights["W_K"]).transpose(-1, -2)
+    attention = torch.softmax(logits, dim=-1)
+    units = torch.relu(attention @ (X @ weights["W_V"]) @ weights["W_O"])
+    return (units @ signs).mean(1), attention

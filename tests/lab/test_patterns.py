@@ -1,0 +1,67 @@
+"""The layer that is trained on patterns, and what is measured of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onelayer.lab import patterns
+from onelayer.lab.sparsity import directions, energy, prune_curve
+
+torch.set_num_threads(1)
+EYE = np.eye(patterns.WIDTH)[: patterns.PATTERNS]
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 6))
+def test_the_answer_is_the_pattern_that_occurs_most_often(seed: int, deciding: int) -> None:
+    X, answers = patterns.draw(np.random.default_rng(seed), deciding, 20, EYE)
+    counts = X.sum(axis=1)[:, :deciding]
+    assert (counts.sum(axis=1) == patterns.COUNTED).all()
+    assert (counts.argmax(axis=1) == answers).all()
+    assert (np.sort(counts, axis=1)[:, -1] > np.sort(counts, axis=1)[:, -2]).all()
+
+
+def test_hinge_is_that_of_torch() -> None:
+    rng = np.random.default_rng(0)
+    scores, answers = rng.normal(size=(9, 2)), rng.integers(0, 2, 9)
+    wanted = 2 * torch.nn.functional.multi_margin_loss(torch.from_numpy(scores), torch.from_numpy(answers))
+    assert patterns.hinge(scores, answers) == pytest.approx(float(wanted))
+
+
+def test_training_lowers_the_loss_and_a_rank_stays_a_rank() -> None:
+    def batch(step: int) -> tuple:
+        return patterns.draw(np.random.default_rng(step), 2, 64, EYE)
+
+    X, y = batch(-1 % 1000)
+    for rank in (patterns.WIDTH, 1):
+        none, some = (patterns.train(batch, 2, 12, rank, steps, 1.0, 0) for steps in (0, 60))
+        assert all((none.before[name] == none.after[name]).all() for name in patterns.NAMES)
+        assert patterns.hinge(some.scores(X), y) < 0.7 * patterns.hinge(none.scores(X), y)
+        assert np.linalg.matrix_rank(some.after["W_V"]) == rank
+        assert (none.before["W_O"] == some.before["W_O"]).all()
+        np.testing.assert_allclose(some.attends(X).sum(axis=1), 1)
+        assert (some.scores(X, np.zeros(12, bool)) == 0).all()
+
+
+def test_energy_is_the_share_of_the_largest_singular_values() -> None:
+    rng = np.random.default_rng(1)
+    U, V = (np.linalg.qr(rng.normal(size=(5, 5)))[0] for _ in range(2))
+    update = U @ np.diag([3.0, 4.0, 0, 0, 0]) @ V
+    assert energy(update, 1) == pytest.approx(16 / 25)
+    assert energy(update, 2) == pytest.approx(1)
+    assert (directions(update), directions(update, 0.6)) == (2, 1)
+    assert energy(np.zeros((3, 3)), 1) == 1
+
+
+def test_a_curve_takes_the_smallest_or_the_largest_units() -> None:
+    sizes = np.array([3.0, 1.0, 4.0, 2.0, 5.0])
+    found = prune_curve(sizes, (0.2, 0.4), lambda kept: float(sizes[kept].sum()))
+    assert found == {
+        ("smallest", 0.2): 14,
+        ("largest", 0.2): 10,
+        ("smallest", 0.4): 12,
+        ("largest", 0.4): 6,
+    }
