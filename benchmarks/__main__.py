@@ -2,8 +2,9 @@
 
 Only if it is named: `python -m benchmarks lines` attacks every line of the modules of the checker's core and search
 that have changed since; all of them take an hour. `python -m benchmarks shards` stores 10^8 answers (20 GB), and
-`python -m benchmarks large_text` 100 MB of text (some ten minutes, 4 GB of memory). `python -m benchmarks
-learners:proofs` measures one table of the learners again and keeps the others.
+`python -m benchmarks large_text` 100 MB of text (some ten minutes, 4 GB of memory); `python -m benchmarks
+trained_formulas` trains networks for hours, and goes on where it was ended. `python -m benchmarks learners:proofs`
+measures one table of the learners again and keeps the others.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ ALL = {
     "shards": shards.run,
     "sixteen_bits": sixteen_bits.run,
 }
-ONLY_IF_NAMED = {"lines", "shards", "large_text"}
+ONLY_IF_NAMED = {"lines", "shards", "large_text", "trained_formulas"}
 ONE_BY_ONE = {"learners": learners.TABLES}
 RESULTS = Path(__file__).parent / "results"
 

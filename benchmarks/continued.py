@@ -31,7 +31,7 @@ class Rows:
         return row
 
 
-def rows() -> Rows:
-    """Those of the file that ONELAYER_BENCH_ROWS names."""
+def rows(default: Path | None = None) -> Rows:
+    """Those of the file that ONELAYER_BENCH_ROWS names, or of the default."""
     name = os.environ.get("ONELAYER_BENCH_ROWS")
-    return Rows(Path(name) if name else None)
+    return Rows(Path(name) if name else default)
