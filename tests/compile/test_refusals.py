@@ -244,7 +244,7 @@ def test_equal_contexts_with_equal_answers_are_welcome() -> None:
 @pytest.mark.parametrize(
     ("ask", "kind", "words"),
     [
-        (lambda m: m.predict(np.zeros((1, 2, 5))), DataError, "tokens of 2 components, as memorised"),
+        (lambda m: m.predict(np.zeros((1, 2, 5))), DataError, "as the model was built for: 2; X has tokens of 5"),
         (lambda m: m.predict([["a", "b"]]), DataError, "real numbers as token components"),
         (lambda m: m.predict(X, path="fast"), OptionError, "enough plateaus"),
     ],

@@ -41,6 +41,15 @@ class Block(nn.Module):
         return found
 
 
+class Call(nn.Module):
+    def __init__(self, function: Any) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.function(x)  # type: ignore[no-any-return]
+
+
 class Multihead(nn.Module):
     def __init__(self, mask: bool = False) -> None:
         super().__init__()
@@ -105,6 +114,8 @@ def test_a_program_has_several_layers_and_normalisation() -> None:
         (Multihead(mask=True), "a mask"),
         (nn.Sequential(nn.Linear(2, 2), nn.Dropout()).train(), "eval()"),
         (nn.Linear(3, 1), "Linear"),
+        (Call(torch.sign), "sign (sign): it jumps"),
+        (Call(torch.erf), "erf (erf): no such operation"),
     ],
 )
 def test_what_is_no_formula_is_refused_by_name(module: nn.Module, named: str) -> None:

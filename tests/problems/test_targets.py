@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 import pytest
+from sklearn.ensemble import GradientBoostingRegressor
 
 from onelayer import DataError, HypothesisError, OnelayerError, OptionError
 from onelayer.problems.targets import ZOO, Builder, Program, names, resolve
@@ -244,6 +245,7 @@ REFUSED = {
     "a number that is none": ("polynomial:x", {}, "a whole number from 1 to 9999"),
     "a number too large": ("polynomial:9999", {}, "at most 10,000 lines"),
     "too few tokens": ("gap", {"n": 1}, "at least 2 tokens"),
+    "a regressor": (GradientBoostingRegressor(), {}, r"lambda X: model.predict\(X.reshape"),
     "neither": (3.5, {}, "a name, a formula, a program, a network or a Python function"),
 }
 

@@ -156,7 +156,7 @@ def fit(looks: Sequence[Shape], eps: Sequence[float], dtype: np.dtype[Any], most
 
 def too_many(pieces: int) -> HypothesisError:
     needs = f"blocks of at most {MOST_PIECES:,} units"
-    return HypothesisError("formula", needs, f"one line would take {pieces:,}", "Ask for a larger tolerance.")
+    return HypothesisError("formula", needs, f"one line would take {pieces:,} units", "Ask for a larger tolerance.")
 
 
 def _units(t: Array, values: Sequence[Array], dtype: np.dtype[Any]) -> list[Block]:

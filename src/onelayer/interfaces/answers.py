@@ -47,9 +47,9 @@ class Answers:
         if self.vocabulary is None and sequences.d != transformer.token_width:
             raise DataError(
                 "data",
-                f"tokens of {transformer.token_width} components, as memorised",
+                f"as many components a token as the model was built for: {transformer.token_width}",
                 f"X has tokens of {sequences.d}",
-                "Give X as it was given to memorize.",
+                "Give X as it was given when the model was built.",
             )
         places = None if transformer.embedding is None else transformer.embedding.positions
         if places is not None and sequences.n > len(places):

@@ -16,11 +16,14 @@ from onelayer.errors import OptionError
 from onelayer.problems.targets.pooled import Pooled, PooledBuilder
 from onelayer.problems.targets.program import Builder, Node, Per, Program
 from onelayer.problems.targets.shorthand import AGGREGATES, has_own_y, written_out
-from onelayer.problems.targets.zoo import Kind
+from onelayer.problems.targets.zoo import ZOO, Kind
 
 #: What people write and no continuous function is near; and what is.
 JUMPS = ("sign", "floor", "ceil", "round", "step", "heaviside", "argmax", "argmin", "rank", "argsort")
+CONTINUOUS = "continuous functions, since every Transformer is one"
 RAMP = "Replace the jump by a ramp, as clip(50*x, -1, 1) is for sign(x)."
+#: Of comparisons, conditions and remainders.
+CHOICE = "Write what does not jump with max, min, clip or relu, and replace a jump by a ramp, as clip(50*x, -1, 1)."
 LANGUAGE = (
     "It has x, y (inside sum, mean, var, std, max, min, softmax(logits, values)), x1, x2, ..., n, pi, e, numbers, "
     "+ - * / **, abs, sqrt, exp, log, sin, cos, tanh, sigmoid, relu, clip, hypot, max, min, dot, norm."
@@ -92,6 +95,8 @@ class _Reader:
         if len(self.text) > MOST_TEXT:
             found = f"it has {len(self.text):,} characters"
             raise OptionError("target", needs, found, f"Use at most {MOST_TEXT:,}, or a program.")
+        if not self.text:
+            raise OptionError("target", needs, "it is empty", "Write one, such as x - mean(y).")
         try:
             return ast.parse(self.text, mode="eval").body
         except SyntaxError as error:
@@ -140,6 +145,8 @@ class _Reader:
                 )
             case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
                 return self.call(node, name, arguments, own, other)
+            case ast.Compare() | ast.IfExp() | ast.BoolOp() | ast.BinOp(op=ast.FloorDiv() | ast.Mod()):
+                raise self.refusal(node, CONTINUOUS, CHOICE)
             case ast.BinOp(op=ast.BitXor()):
                 raise self.refusal(node, "the language of formulas", "Write powers with **.")
             case ast.Tuple():
@@ -202,10 +209,11 @@ class _Reader:
             return self.aggregate(node, name, arguments, own)
         if name in ("max", "min") and len(arguments) > 1:
             return self.builder.fold(name, [self.read(argument, own, other) for argument in arguments])
-        if name in JUMPS:
-            raise self.refusal(node, "continuous functions, since every Transformer is one", RAMP)
+        if name in JUMPS or name == "where":
+            raise self.refusal(node, CONTINUOUS, RAMP if name in JUMPS else CHOICE)
         if name not in FUNCTIONS and name not in AGGREGATES:
-            raise self.refusal(node, "functions that it knows", LANGUAGE)
+            alone = f"As a whole target there is {name}: pass {name!r} alone. " if name in ZOO else ""
+            raise self.refusal(node, "functions that it knows", alone + LANGUAGE)
         if len(arguments) != FUNCTIONS.get(name):
             count = FUNCTIONS.get(name, "one or more")
             raise self.refusal(node, f"arguments for {name}: {count}", "Give as many.")

@@ -25,7 +25,7 @@ from onelayer.problems.targets.zoo import ZOO, Kind
 
 Function = Callable[[Array], Array]
 #: A text that is one word, perhaps with a number after a colon, is a name; x and x1 are formulas.
-NAME = re.compile(r"(?!(x[0-9]*|y|n|pi|e)$)[A-Za-z_]\w*(:.*)?")
+NAME = re.compile(r"(?!(x[0-9]*|y|n|pi|e)$)[A-Za-z_][A-Za-z_0-9]*(:.*)?")
 KINDS = ("equivariant", "invariant", "ordered")
 BATCHES = "a function from sequences [B, n, d] to values [B, n, q] or [B, q], each from its own sequence"
 #: Sequences on which symmetry and a Lipschitz constant are tried.
@@ -117,8 +117,7 @@ def resolve(
     elif callable(target):
         found = _of_callable(target, n, d, low, high, kind)
     else:
-        needs = "a name, a formula, a program, a network or a Python function"
-        raise OptionError("target", needs, f"a {type(target).__name__} was given", f"Names: {', '.join(names())}.")
+        raise _no_target(target)
     for what, asked, has in (("kind", kind, found.kind), ("components", components, found.components)):
         if asked is not None and asked != has:
             raise OptionError("target", f"its own {what}", f"{what}={asked!r}, it is {has!r}", "Leave it out.")
@@ -141,6 +140,14 @@ def resolve(
             check_constant(pairs, lipschitz)
         found = replace(found, steepest=steepest(pairs))
     return replace(found, lipschitz=_smallest(lipschitz, found.lipschitz))
+
+
+def _no_target(given: Any) -> OptionError:
+    remedy = f"Names: {', '.join(names())}."
+    if hasattr(given, "predict"):
+        remedy = "Pass what it gives for sequences [B, n, d]: lambda X: model.predict(X.reshape(len(X), -1))."
+    needs = "a name, a formula, a program, a network or a Python function"
+    return OptionError("target", needs, f"a {type(given).__name__} was given", remedy)
 
 
 def _check_box(n: int, d: int, low: Any, high: Any) -> None:

@@ -9,6 +9,7 @@ import torch
 from torch import fx, nn
 
 from onelayer.errors import OptionError
+from onelayer.problems.targets.expression import JUMPS
 from onelayer.problems.targets.networks import operations as ops
 from onelayer.problems.targets.networks.products import softmax
 from onelayer.problems.targets.networks.torch_functions import FUNCTIONS
@@ -59,7 +60,7 @@ class _Interpreter:
             try:
                 self.known[node] = self._of(node)
             except Unsupported as why:
-                raise refused(f"{node.name} ({node.target})", str(why)) from why
+                raise refused(f"{node.name} ({_name(node)})", str(why)) from why
         raise AssertionError("a graph without an output")
 
     def _value(self, given: Any) -> Any:
@@ -76,15 +77,20 @@ class _Interpreter:
             return numbers(found)
         if node.op == "call_module":
             return _called(self.module.get_submodule(str(node.target)), list(args), dict(options), node.name)
-        name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", str(node.target))
         if node.op == "call_function" and node.target is getattr:
             return _attribute(*args)
         if not _holds_tensor((args, options)):
             return _plain(node.target, args, options)
-        handler = FUNCTIONS.get(str(name).strip("_"))
-        if handler is None:
-            raise Unsupported(f"{name}")
-        return handler(*args, **options)
+        name = _name(node).strip("_")
+        if name in JUMPS:
+            raise Unsupported("it jumps, and every Transformer is continuous")
+        if name not in FUNCTIONS:
+            raise Unsupported("no such operation")
+        return FUNCTIONS[name](*args, **options)
+
+
+def _name(node: fx.Node) -> str:
+    return str(getattr(node.target, "__name__", node.target))
 
 
 def refused(where: str, what: str) -> OptionError:
