@@ -22,7 +22,23 @@ TITLE = "Lines of the checker deleted or altered"
 #: Of the columns of `python -m attacks.lines`: a test failed, or took many times as long as before.
 NOTICED = ("failed", "out of time")
 #: Modules of the ring of functions of which every mutant is noticed or argued away; others only have tests aimed.
-FUNCTIONS = [f"functions/{name}" for name in ("algebra", "blocks", "deviation", "formulas", "jets", "pooled")]
+FUNCTIONS = [
+    f"functions/{name}"
+    for name in (
+        "algebra",
+        "blocks",
+        "deviation",
+        "differences",
+        "formulas",
+        "intervals",
+        "jets",
+        "norms",
+        "ordering",
+        "pooled",
+        "ramps",
+        "symmetry",
+    )
+]
 #: The same of the ring of looped networks.
 LOOPED = [f"looped/{name}" for name in ("floats", "near", "network", "programs", "residuals")]
 

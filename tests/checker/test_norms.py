@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from onelayer_checker.core.balls import UP, U, gamma
 from onelayer_checker.functions import norms
 from onelayer_checker.functions.deviation import deviation
 from onelayer_checker.functions.formulas import NAMED, Meaning, read_formula
+from onelayer_checker.functions.intervals import out
 
 #: Two components, their hypot, and a sum of absolute values.
 LEAVES: list[list[Any]] = [["x", 0], ["x", 1], ["hypot", 0, 1]]
@@ -106,6 +108,11 @@ def leaves() -> dict[int, norms.Absolutes | None]:
     return {0: norms.Absolutes(A), 1: norms.Absolutes(B)}
 
 
+def test_multiples_of_multiples_are_multiplied() -> None:
+    found = norms.Absolutes((Fraction(1), Fraction(2)), ((Fraction(5), A),)).times(Fraction(3))
+    assert found == norms.Absolutes((Fraction(3), Fraction(6)), ((Fraction(15), A),))
+
+
 def test_linear_parts_add_up() -> None:
     lines = [*LEAVES, ["const", (2.0).hex()], ["mul", 3, 1], ["sub", 0, 4], ["add", 5, 0], ["neg", 6], ["abs", 7]]
     read = norms._read_sum(meaning(lines), 7, leaves())
@@ -122,6 +129,9 @@ def test_linear_parts_add_up() -> None:
         [["max", 0, 1]],
         [["mul", 0, 1]],
         [["mul", 0, 0]],
+        [["abs", 1], ["mul", 0, 3]],
+        [["abs", 1], ["mul", 3, 0]],
+        [["abs", 0], ["abs", 1], ["mul", 3, 4]],
         [["const", (1.0).hex()], ["abs", 0], ["add", 4, 3]],
         [["const", (1.0).hex()], ["abs", 0], ["add", 3, 4]],
         [["const", (1.0).hex()], ["abs", 3]],
@@ -160,3 +170,13 @@ def test_sums_of_rows_are_enclosed() -> None:
     with np.errstate(all="ignore"):
         low, high = norms._sum((np.array([[-np.inf], [1.0]]), np.array([[1.0], [np.inf]])))
     assert (low[0], high[0]) == (-np.inf, np.inf)
+
+
+@pytest.mark.parametrize("count", [1, 3, 7])
+def test_every_factor_of_a_sum(count: int) -> None:
+    """The rows add up to 0, and their sizes to 2^71 count below and 2^81 count above: only the slack is seen."""
+    signs = np.where(np.arange(2 * count) % 2, -1.0, 1.0)[:, None]
+    low, high = signs * 2.0**70, signs * 2.0**80
+    off = gamma(2 * count + 2, U) * UP
+    wanted = out(np.full(1, -2 * count * 2.0**70 * off), np.full(1, 2 * count * 2.0**80 * off))
+    assert norms._sum((low, high)) == wanted

@@ -2,7 +2,8 @@
 
 Both are homogeneous: for t >= 0 they are t times as large at (t a, t b). So is their difference, whose size on a
 rectangle around 0 is largest on its edge: every point is t times a point of the edge, with t from 0 to 1. On a side
-of it one of a and b is a constant, and the difference is a function of the other.
+of it one of a and b is a constant, and the difference is a function of the other. At (-a, -b) both are as they are
+at (a, b), so that two sides that meet are enough.
 """
 
 from __future__ import annotations
@@ -51,10 +52,10 @@ def apart(meaning: Meaning, k: int, j: int) -> float:
     size = [float(np.max(np.abs(meaning.ranges[line]))) for line in (a, b)]
     error = 0.0
     for fixed, free in ((0, 1), (1, 0)):
-        for place in (size[fixed], -size[fixed]):
-            H = partial(_difference, columns, fixed, Jet((np.full(1, place),) * 2))
-            low, high = difference(np.array([-size[free], size[free]]), _nothing, H)
-            error = max(error, float(high[0]), -float(low[0]))
+        place = np.full(1, size[fixed])
+        H = partial(_difference, columns, fixed, Jet((place, place)))
+        low, high = difference(np.array([-size[free], size[free]]), _nothing, H)
+        error = max(error, float(high[0]), -float(low[0]))
     return error
 
 

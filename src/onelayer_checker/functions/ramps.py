@@ -29,8 +29,7 @@ def values(corners: Array, signs: Array, w: Array, s: Array) -> Interval:
             size += _running(c, np.abs(v), sign * s)
         off = gamma(2 * w.size + 8, U)
         radius = size * (off * (1 + 4 * off) * UP) + TINY * (w.size + 8)
-        known = np.isfinite(found) & np.isfinite(radius)
-        return out(np.where(known, found - radius, -np.inf), np.where(known, found + radius, np.inf))
+        return out(found - radius, found + radius)  # of what overflows nothing is known
 
 
 def slopes(corners: Array, signs: Array, w: Array, ends: Array) -> Array:
