@@ -61,6 +61,11 @@ SMALL = {
         {"part": "trained", "levels": 5, "n": 2, "spacing": "even", "draws": 20},
     ],
     "networks-as-sequences": [{"networks": 12}],
+    "grading-and-training": [
+        {"optimiser": kind, "how": how, "steps": 10}
+        for kind in ("sgd", "adam")
+        for how in ("none", "exponential", "rates", "standardised")
+    ],
     "rank-of-updates": [
         *(
             {"part": part, "deciding": deciding, "rank": rank, "steps": 10}
