@@ -10,11 +10,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from onelayer.cli.console import AsJson, err, out, print_json
+from onelayer.errors import FileError
 from onelayer.lab import find, names
 from onelayer.lab import report as pages
 from onelayer.lab.experiment import Preset, judge
 from onelayer.lab.harness import DEFAULT_SEEDS
 from onelayer.lab.harness import run as run_experiment
+from onelayer.lab.shipped import FOLDER, gather
 
 app = typer.Typer(name="lab", help="Questions of the papers as experiments to run again.", no_args_is_help=True)
 
@@ -109,4 +111,24 @@ def report(
         answers = {section.name: section.verdict.answer for section in found}
         print_json({"written": [str(page), str(page.with_suffix(".md"))], "answers": answers})
         return
+    if any(section.source for section in found):
+        out.print(f"No rows in {results}: these are the rows that ship with onelayer.")
     out.print(f"{len(found)} experiments on {page} and {page.with_suffix('.md')}")
+
+
+@app.command()
+def ship(
+    results: Results = Path("lab-results"),
+    folder: Annotated[
+        Path, typer.Option("--into", help="Where files of rows lie that ship with the library.")
+    ] = FOLDER,
+    as_json: AsJson = False,
+) -> None:
+    """Put rows beside those that ship with the library: runs of several days add up, newer ones replace older."""
+    written = [str(path) for path in gather(results, folder)]
+    if not written:
+        raise FileError("lab", f"rows in {results}", "there are none", "Run: onelayer lab run NAME")
+    if as_json:
+        print_json({"written": written})
+        return
+    out.print("\n".join(written), highlight=False, markup=False)

@@ -108,7 +108,8 @@ class Net:
             h = self.attend(h, layer, seen)
             h = self.feed(h, layer)
         h = pool_tokens(h, self.scope, lengths, seen)
-        return h @ self.tensors["head"] + self.tensors["head.bias"]
+        out: Tensor = framework().nn.functional.linear(h, self.tensors["head"].T, self.tensors["head.bias"])
+        return out
 
     def contexts(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
         """The residual stream [N, n, width] after the first attention."""
@@ -116,14 +117,18 @@ class Net:
 
     def embed(self, tokens: Tensor) -> Tensor:
         table = self.tensors["embedding"]
-        h = table[tokens] if tokens.ndim == 2 else tokens.to(table.dtype) @ table + self.tensors["embedding.bias"]
+        if tokens.ndim == 2:
+            # Not table[tokens]: the gradient of that takes far longer.
+            h: Tensor = framework().nn.functional.embedding(tokens, table)
+        else:
+            h = tokens.to(table.dtype) @ table + self.tensors["embedding.bias"]
         places = self.tensors.get("positions")
         return h if places is None else h + places[: tokens.shape[1]]
 
     def attend(self, h: Tensor, layer: int, seen: Tensor | None) -> Tensor:
         torch = framework()
         x = self._normalise(h, f"{layer}.attention")
-        q, k, v = (x[:, None] @ self.factor(layer, name) for name in ("W_Q", "W_K", "W_V"))  # [N, H, n, s]
+        q, k, v = self._project(x, layer)
         logits = q @ k.transpose(-1, -2)
         if self.shape.scaled:
             logits = logits / self.shape.head_size**0.5
@@ -133,8 +138,14 @@ class Net:
         if self.shape.attention == "hardmax":
             top = (logits == logits.amax(-1, keepdim=True)).to(weights.dtype)
             weights = weights + (top / top.sum(-1, keepdim=True) - weights).detach()
-        update: Tensor = ((weights @ v) @ self.tensors[f"{layer}.W_O"]).sum(1)
+        update: Tensor = (weights @ v).transpose(1, 2).flatten(2) @ self.tensors[f"{layer}.W_O"].flatten(0, 1)
         return h + update
+
+    def _project(self, x: Tensor, layer: int) -> Tensor:
+        """Queries, keys and values [3, N, H, n, s], by one product for all tokens, heads and kinds."""
+        every = [self.factor(layer, name).transpose(0, 1).flatten(1) for name in ("W_Q", "W_K", "W_V")]
+        found: Tensor = x @ framework().cat(every, 1)
+        return found.view(*x.shape[:2], 3, self.shape.heads, self.shape.head_size).permute(2, 0, 3, 1, 4)
 
     def factor(self, layer: int, name: str) -> Tensor:
         """W_Q, W_K or W_V of a layer, [H, width, s]; a product if its rank is limited."""
@@ -147,8 +158,9 @@ class Net:
             return h
         torch, t = framework(), self.tensors
         x = self._normalise(h, f"{layer}.feed")
-        units = torch.relu(x @ t[f"{layer}.W_1"] + t[f"{layer}.W_1.bias"])
-        out: Tensor = h + units @ t[f"{layer}.W_2"] + t[f"{layer}.W_2.bias"]
+        linear = torch.nn.functional.linear
+        units = torch.relu(linear(x, t[f"{layer}.W_1"].T, t[f"{layer}.W_1.bias"]))
+        out: Tensor = h + linear(units, t[f"{layer}.W_2"].T, t[f"{layer}.W_2.bias"])
         return out
 
     def _normalise(self, h: Tensor, name: str) -> Tensor:

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from onelayer.errors import FileError
-from onelayer.lab.experiment import Earlier, Experiment, Preset, Row, Verdict, choose_cases, judge
-from onelayer.lab.registry import find, names
+from onelayer.lab.experiment import Earlier, Experiment, Preset, Row, Verdict, choose_cases, count_seeds, judge
+from onelayer.lab.registry import find, fingerprint, names
+from onelayer.lab.shipped import Shipped, read_all
 from onelayer.lab.store import Store
 
 #: Rows of a table on the page; the Parquet files hold all.
@@ -49,30 +50,64 @@ class Section:
     picture: bytes  # PNG
     seconds: float
     about: dict[str, Any]
+    corpus: str = ""  # the name of a file of sentences
+    source: str = ""  # of rows that nobody computed here: when they were, and whether the code has changed
+
+    @property
+    def anchor(self) -> str:
+        return "-".join(filter(None, (self.name, self.source and self.preset, Path(self.corpus).stem)))
+
+    @property
+    def command(self) -> str:
+        corpus = f" --corpus {self.corpus}" if self.corpus else ""
+        return f"onelayer lab run {self.name} --{self.preset} --seeds {self.seeds}{corpus}"
 
 
 def sections(results: Path, preset: Preset, corpus: Path | None = None) -> list[Section]:
-    """Every experiment that has rows; on a corpus, those that read one have their rows of it."""
+    """Every experiment that has rows; on a corpus, those that read one have their rows of it.
+
+    Whoever has no rows sees those that ship with the library, of whichever preset.
+    """
     found = []
     for name in names():
         store = Store(results, name, preset)
         if (seeds := store.seeds() if store.folder.exists() else 0) < 1:
             continue
         experiment = find(name)
-        reads = hasattr(experiment, "of_corpus")
-        cases = choose_cases(name, experiment, preset, corpus if reads else None)
-        rows, about = store.rows(cases, seeds), list(store.about(cases, seeds))
-        if rows:
-            missing = len(cases) * seeds - len(about)
-            seconds = sum(float(entry["seconds"]) for entry in about)
-            verdict, picture = _judge_rows(experiment, rows, missing)
-            found.append(
-                Section(name, preset, experiment, rows, seeds, missing, verdict, picture, seconds, about[-1])
-            )
+        read = corpus if hasattr(experiment, "of_corpus") else None
+        cases = choose_cases(name, experiment, preset, read)
+        if pieces := store.pieces_of(cases, seeds):
+            own = Shipped(name, preset, str(read or ""), cases, pieces)
+            found.append(_as_section(own, seeds))
+    found = found or [_as_section(one, count_seeds(_rows(one)), _source(one)) for one in read_all()]
     if not found:
         needs, remedy = f"results of preset {preset} in {results}", "Run: onelayer lab run NAME"
         raise FileError("lab", needs, "there are none", remedy)
     return found
+
+
+def _rows(given: Shipped) -> list[Row]:
+    return [row for piece in given.pieces for row in piece.rows]
+
+
+def _as_section(given: Shipped, seeds: int, source: str = "") -> Section:
+    experiment, rows = find(given.name), _rows(given)
+    missing = len(given.cases) * seeds - len(given.pieces)
+    seconds = sum(float(piece.about["seconds"]) for piece in given.pieces)
+    verdict, picture = _judge_rows(experiment, rows, missing)
+    said = (given.name, given.preset, experiment, rows, seeds, missing, verdict, picture, seconds)
+    return Section(*said, given.pieces[-1].about, given.corpus, source)
+
+
+def _source(given: Shipped) -> str:
+    """When shipped rows were computed, and how many of them by other code than there is now."""
+    days = sorted({str(piece.about["written"])[:10] for piece in given.pieces})
+    codes = sorted({str(piece.about["code"]) for piece in given.pieces})
+    now = fingerprint(given.name)
+    stale = sum(piece.about["code"] != now for piece in given.pieces)
+    old = f"; stale: the code has changed since for {stale} of {len(given.pieces)} pieces of work" if stale else ""
+    when = " to ".join(dict.fromkeys((days[0], days[-1])))
+    return f"Rows that ship with onelayer, computed {when}, code {', '.join(codes)}{old}."
 
 
 def _judge_rows(experiment: Experiment, rows: list[Row], missing: int) -> tuple[Verdict, bytes]:
@@ -96,7 +131,7 @@ def as_html(found: list[Section]) -> str:
         "intervals over seeds and draws; fewer than five seeds give no answer.</p>",
         "<table class=summary><tr><th>question<th>answer<th>seeds<th style='text-align:left'>in short</tr>",
         *(
-            f"<tr><td><a href='#{s.name}'>{_e(s.experiment.QUESTION)}</a><td>{_e(s.verdict.answer)}<td>{s.seeds}"
+            f"<tr><td><a href='#{s.anchor}'>{_e(s.experiment.QUESTION)}</a><td>{_e(s.verdict.answer)}<td>{s.seeds}"
             f"<td style='text-align:left'>{_e(s.verdict.says)}</tr>"
             for s in found
         ),
@@ -110,21 +145,25 @@ def as_html(found: list[Section]) -> str:
 
 def _section(s: Section) -> str:
     image = base64.b64encode(s.picture).decode()
-    seeds = f"{s.seeds} {'seed' if s.seeds == 1 else 'seeds'}"
-    left_out = f"; {s.missing} pieces of work are still missing" if s.missing else ""
     return "\n".join(
         [
-            f"<h2 id='{s.name}'>{_e(s.experiment.QUESTION)}</h2>",
+            f"<h2 id='{s.anchor}'>{_e(s.experiment.QUESTION)}</h2>",
             "<ul class=hypotheses>" + "".join(f"<li>{_e(h)}</li>" for h in s.experiment.HYPOTHESES) + "</ul>",
             f"<p><span class=answer>{_e(s.verdict.answer.capitalize())}.</span> {_e(s.verdict.says)}</p>",
             "<ul>" + "".join(f"<li>{_e(finding)}</li>" for finding in s.verdict.findings) + "</ul>",
             f"<p class=hypotheses>{_e(said)}</p>" if (said := _earlier(s)) else "",
             f"<img alt='{_e(s.experiment.QUESTION)}' src='data:image/png;base64,{image}'>" if image else "",
-            f"<details><summary>{len(s.rows)} rows, {seeds}{left_out}</summary>{_table(s.rows)}</details>",
-            f"<p class=about>Run again: <code>onelayer lab run {s.name} --{s.preset} --seeds {s.seeds}</code> "
-            f"({s.seconds:.0f} CPU seconds)</p>",
+            f"<details><summary>{_counted(s)}</summary>{_table(s.rows)}</details>",
+            f"<p class=about>Run again: <code>{_e(s.command)}</code> ({s.seconds:.0f} CPU seconds)</p>",
+            f"<p class=about>{_e(s.source)}</p>" if s.source else "",
         ]
     )
+
+
+def _counted(s: Section) -> str:
+    seeds = f"{s.seeds} {'seed' if s.seeds == 1 else 'seeds'}"
+    left_out = f"; {s.missing} pieces of work are still missing" if s.missing else ""
+    return f"{len(s.rows)} rows, {seeds}{left_out}"
 
 
 def _table(rows: list[Row]) -> str:
@@ -144,7 +183,7 @@ def as_markdown(found: list[Section]) -> str:
         lines += [f"## {s.experiment.QUESTION}", "", f"**{s.verdict.answer.capitalize()}.** {s.verdict.says}", ""]
         lines += [f"- {finding}" for finding in s.verdict.findings]
         lines += ["", said] if (said := _earlier(s)) else []
-        lines += ["", f"    onelayer lab run {s.name} --{s.preset} --seeds {s.seeds}", ""]
+        lines += ["", " ".join(filter(None, (f"{_counted(s)}.", s.source))), "", f"    {s.command}", ""]
     return "\n".join(lines)
 
 

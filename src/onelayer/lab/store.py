@@ -9,7 +9,7 @@ import os
 import platform
 import tempfile
 import time
-from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -24,6 +24,16 @@ PACKAGES = ("onelayer", "numpy", "torch", "pyarrow", "joblib", "matplotlib", "py
 META = b"onelayer"
 #: Seconds after which a file that was never finished is nobody's any more.
 STALE = 3600.0
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What one case and seed gave, and about it: code, seconds, versions, machine, and when it was written."""
+
+    case: Case
+    seed: int
+    rows: list[Row]
+    about: dict[str, Any]
 
 
 class Store:
@@ -68,23 +78,20 @@ class Store:
 
     def rows(self, cases: list[Case], seeds: int) -> list[Row]:
         """The rows of these cases and seeds, in order; others that lie there are left alone."""
-        found: list[Row] = []
-        for case in cases:
-            for seed in range(seeds):
-                if self.has(case, seed):
-                    found += self._read_json(self.path(case, seed)).to_pylist()
-        return found
+        return [row for piece in self.pieces_of(cases, seeds) for row in piece.rows]
 
-    def about(self, cases: list[Case], seeds: int) -> Iterator[dict[str, Any]]:
-        for case in cases:
-            for seed in range(seeds):
-                if self.has(case, seed):
-                    yield json.loads(self._read_json(self.path(case, seed)).schema.metadata[META])
+    def pieces_of(self, cases: list[Case], seeds: int) -> list[Piece]:
+        """What the code as it is now gave for these, in order."""
+        wanted = [self.path(case, seed) for case in cases for seed in range(seeds)]
+        return [self._read_piece(path) for path in wanted if path.is_file()]
+
+    def pieces(self) -> list[Piece]:
+        """Everything that lies there, whichever code computed it."""
+        return [self._read_piece(path) for path in sorted(self.folder.glob("*.parquet"))]
 
     def seeds(self) -> int:
         """How many seeds were asked for, as far as the files tell."""
-        found = (json.loads(self._read_json(file).schema.metadata[META]) for file in self.folder.glob("*.parquet"))
-        return 1 + max((about["seed"] for about in found if about.get("code") == self.code), default=-1)
+        return 1 + max((piece.seed for piece in self.pieces() if piece.about.get("code") == self.code), default=-1)
 
     def put_aside(self) -> Path | None:
         """Move what lies there out of the way; results are never overwritten."""
@@ -96,10 +103,12 @@ class Store:
         self.folder.rename(aside)
         return aside
 
-    def _read_json(self, path: Path) -> Any:
+    def _read_piece(self, path: Path) -> Piece:
         arrow, parquet = _arrow()
         try:
-            return parquet.read_table(path, use_threads=False)
+            table = parquet.read_table(path, use_threads=False)
+            about = json.loads(table.schema.metadata[META])
+            return Piece(about["case"], about["seed"], table.to_pylist(), about)
         except (arrow.ArrowException, OSError) as error:
             found = f"{path} is damaged ({error})"
             raise FileError("lab", "files of rows as they were written", found, "Delete it, run again.") from None

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from onelayer.lab.batches import Batches, Rows, pieces, take
 from onelayer.lab.networks import (
     Net,
     Shape,
@@ -126,7 +127,7 @@ class Training:
         self.data = _on_torch(torch, task, parameters[0].dtype)
         chosen = torch.optim.AdamW if optimiser == "adamw" else torch.optim.Adam
         self.optimiser = chosen(parameters, rate, fused=True)
-        self.generator = torch.Generator().manual_seed(seed)
+        self.batches = Batches(len(self.data[0]), budget.batch, self.data[2], seed)
         self.factor, self.best, self.waited, self.halved, self.step = 1.0, math.inf, 0, 0, 0
         self.kept = [tensor.detach().clone() for tensor in parameters]  # the best weights so far
         self.curve: list[tuple[int, float, float]] = []
@@ -148,7 +149,7 @@ class Training:
 
     def _count(self) -> Run:
         """How it stands, and whether the rate is to be halved."""
-        found = _judge_run(self.torch, self.net, self.task, *self.data)
+        found = _judge_run(self.torch, self.net, self.task, self.data)
         if not self.curve or self.curve[-1][0] < self.step:
             self.curve.append((self.step, found.accuracy, found.loss))
             falls = not found.loss >= self.best * (1 - FALLS)
@@ -170,18 +171,10 @@ class Training:
                 place.copy_(tensor)
 
     def _advance(self) -> None:
-        tokens, answers, lengths = self.data
         for group in self.optimiser.param_groups:
             group["lr"] = self.rate * self.factor * _schedule(self.budget, self.step)
-        rows: Any = slice(None)
-        if self.budget.batch is not None and self.budget.batch < len(tokens):
-            rows = self.torch.randperm(len(tokens), generator=self.generator)[: self.budget.batch]
-        tokens, answers, part = tokens[rows], answers[rows], None if lengths is None else lengths[rows]
-        if part is not None:  # no step for padding that no sequence of the batch needs
-            longest = int(part.max())
-            tokens = tokens[:, :longest]
-            answers = answers[:, :longest] if self.task.scope == "token" else answers
-        loss = _loss(self.torch, self.net, self.task, tokens, answers, part)
+        rows = take(self.data, self.batches.draw(), self.task.scope)
+        loss = _loss(self.torch, self.net, self.task, *rows)
         self.optimiser.zero_grad()
         loss.backward()
         self.optimiser.step()
@@ -254,16 +247,11 @@ def _answered_places(
     return out.reshape(-1, out.shape[-1]), answers.flatten(0, 1) if task.scope == "token" else answers
 
 
-def _judge_run(
-    torch: Any, net: Any, task: Task, tokens: Tensor, answers: Tensor, lengths: Tensor | None, block: int = 4096
-) -> Run:
+def _judge_run(torch: Any, net: Any, task: Task, data: Rows) -> Run:
     right, total, loss = 0, 0, 0.0
     with torch.no_grad():
-        for start in range(0, len(tokens), block):
-            rows = slice(start, start + block)
-            out, wanted = _answered_places(
-                net, task, tokens[rows], answers[rows], None if lengths is None else lengths[rows]
-            )
+        for rows in pieces(data, task.outputs, task.scope):
+            out, wanted = _answered_places(net, task, *rows)
             loss += float(_mean_loss(torch, task, out, wanted)) * len(out)
             if task.kind == "classes":
                 right += int((out.argmax(-1) == wanted).sum())

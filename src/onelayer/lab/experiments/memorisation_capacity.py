@@ -115,8 +115,8 @@ def _train(case: Case, seed: int) -> Row:
     task = Task(X, Y)
     shape = fill(Shape(1), task, case["size"])
     batch = min(MOST_ROWS, max(MOST_ROWS // 4, MOST_LOGITS // case["classes"]))
-    check = 25 if N < 1000 else 100  # a count reads all answers
-    budget = Budget(steps=case["steps"], short=0.02, check=check, patience=8, batch=batch if batch < N else None)
+    check, patience = (25, 8) if N < 1000 else (100, 8) if N < 16000 else (250, 4)  # a count reads all answers
+    budget = Budget(steps=case["steps"], short=0.02, check=check, patience=patience, batch=batch)
     ended = train_tuned(shape, task, budget, seed)
     bits = max(0.0, N * n * (entropy - ended.loss / math.log(2)))
     return _row(count_parameters(shape, task), ended.right, bits, 2, shape.hidden, int(ended.ended))

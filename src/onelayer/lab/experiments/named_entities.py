@@ -32,7 +32,7 @@ EARLIER = Earlier(
 )
 EXTRAS = ("torch",)
 #: Share of the sentences that is held out, and the sentences at one step of training.
-HELD_OUT, BATCH = 0.1, 16
+HELD_OUT, BATCH = 0.1, 32
 #: Steps after which the worse half of the rates is given up, and between two counts, at most.
 TRIED, COUNTED = 160, 250
 

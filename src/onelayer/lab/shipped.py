@@ -1,0 +1,115 @@
+"""Rows that ship with the library, so that the page can be drawn without running anything.
+
+One file for each experiment, preset and corpus. Runs of several days add up: `gather` puts the pieces of a results
+folder beside those that are there, and the newer of two of the same case and seed stays. A piece says when it was
+computed and by which code, so that the page can say which are older than the code is now.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from onelayer.lab.experiment import Case, Preset, Row, choose_cases
+from onelayer.lab.registry import find, names
+from onelayer.lab.store import Piece, Store
+
+FOLDER = Path(__file__).with_name("rows")
+PRESETS: tuple[Preset, ...] = ("quick", "full")
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """The pieces of one experiment at one preset, of ``cases`` that it has in all."""
+
+    name: str
+    preset: Preset
+    corpus: str  # the name of a file of sentences, or nothing
+    cases: list[Case]
+    pieces: list[Piece]
+
+    @property
+    def file(self) -> str:
+        return ".".join(filter(None, (self.name, self.preset, Path(self.corpus).stem, "json")))
+
+
+def gather(results: Path, folder: Path = FOLDER) -> list[Path]:
+    """Write what a results folder has beside what is there; the files that were written."""
+    written = []
+    for name in names():
+        for preset in PRESETS:
+            for found in _of_store(Store(results, name, preset)):
+                path = folder / found.file
+                earlier = read(path).pieces if path.is_file() else []
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(_as_json(found, _newest(earlier + found.pieces, found.cases)), encoding="utf-8")
+                written.append(path)
+    return written
+
+
+def read(path: Path) -> Shipped:
+    held = json.loads(path.read_text(encoding="utf-8"))
+    pieces = []
+    for entry in held["pieces"]:
+        case, about = held["cases"][entry["case"]], held["environments"][entry["environment"]]
+        about = {**about, **{name: entry[name] for name in ("code", "written", "seconds")}}
+        rows = [{**case, "seed": entry["seed"], **row} for row in entry["rows"]]
+        pieces.append(Piece(case, entry["seed"], rows, about))
+    return Shipped(held["experiment"], held["preset"], held["corpus"], held["cases"], pieces)
+
+
+def read_all(folder: Path = FOLDER) -> list[Shipped]:
+    """Of every experiment that there still is."""
+    found = [read(path) for path in sorted(folder.glob("*.json"))]
+    return [shipped for shipped in found if shipped.name in names()]
+
+
+def _of_store(store: Store) -> Iterator[Shipped]:
+    """What lies in a store, whichever code computed it, by corpus; settings that are no more are left out."""
+    by_corpus: dict[str, list[Piece]] = {}
+    for piece in store.pieces():
+        by_corpus.setdefault(piece.case.get("corpus") or "", []).append(piece)
+    for corpus, pieces in by_corpus.items():
+        if corpus and not Path(corpus).is_file():
+            continue
+        given = choose_cases(store.name, find(store.name), store.preset, Path(corpus) if corpus else None)
+        cases = [_anywhere(case) for case in given]
+        moved = [Piece(_anywhere(p.case), p.seed, [_anywhere(row) for row in p.rows], p.about) for p in pieces]
+        if newest := _newest(moved, cases):
+            yield Shipped(store.name, store.preset, Path(corpus).name, cases, newest)
+
+
+def _anywhere(case: Case) -> Case:
+    """A corpus by its name: where it lay is nobody's business, and its contents have a digest."""
+    return {**case, "corpus": Path(case["corpus"]).name} if case.get("corpus") else case
+
+
+def _newest(pieces: Iterable[Piece], cases: list[Case]) -> list[Piece]:
+    """One piece for each case and seed, in order."""
+    found: dict[tuple[int, int], Piece] = {}
+    for piece in sorted(pieces, key=lambda piece: str(piece.about["written"])):
+        if piece.case in cases:
+            found[cases.index(piece.case), piece.seed] = piece
+    return [found[key] for key in sorted(found)]
+
+
+def _as_json(shipped: Shipped, pieces: list[Piece]) -> str:
+    """One piece a line; what a row has of its case is said once."""
+    environments: list[Any] = []
+    lines = []
+    for piece in pieces:
+        about = {name: piece.about[name] for name in ("versions", "machine")}
+        if about not in environments:
+            environments.append(about)
+        own: Row = {"case": shipped.cases.index(piece.case), "seed": piece.seed}
+        own |= {name: piece.about[name] for name in ("code", "written", "seconds")}
+        told = {*piece.case, "seed"}
+        own |= {"environment": environments.index(about)}
+        own |= {"rows": [{name: row[name] for name in row if name not in told} for row in piece.rows]}
+        lines.append(json.dumps(own))
+    head: Row = {"experiment": shipped.name, "preset": shipped.preset, "corpus": shipped.corpus}
+    head |= {"cases": shipped.cases, "environments": environments}
+    return json.dumps(head)[:-1] + ', "pieces": [\n' + ",\n".join(lines) + "\n]}\n"
