@@ -61,6 +61,17 @@ SMALL = {
         {"part": "trained", "levels": 5, "n": 2, "spacing": "even", "draws": 20},
     ],
     "networks-as-sequences": [{"networks": 12}],
+    "predictive-coding": [
+        {
+            "task": task,
+            "how": how,
+            "relaxation": 4 * (how != "backprop"),
+            "rate": 0.1 * (how != "backprop"),
+            "steps": 3,
+        }
+        for task in ("keys", "bytes")
+        for how in ("backprop", "kl", "gaussian")
+    ],
     "grading-and-training": [
         {"optimiser": kind, "how": how, "steps": 10}
         for kind in ("sgd", "adam")

@@ -1,0 +1,100 @@
+"""Predictive coding: divergences are those of the distributions, and local changes tend to the gradient."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onelayer.errors import OptionError
+from onelayer.lab.predictive import (
+    NAMES,
+    cosine,
+    divergence,
+    draw_weights,
+    gradients,
+    learn,
+    predicted,
+    relax,
+    total_energy,
+)
+
+torch.set_num_threads(1)
+RNG = np.random.default_rng(0)
+X, ANSWERS = torch.from_numpy(RNG.normal(size=(12, 5, 6))), torch.from_numpy(RNG.integers(0, 4, 12))
+WEIGHTS = draw_weights(6, 4, 0)
+
+
+@given(st.floats(-3, 3), st.floats(-3, 3))
+def test_the_divergence_of_gaussians_is_half_a_squared_distance(a: float, b: float) -> None:
+    """By quadrature: the mean, under the first, of the difference of the logarithms of both densities."""
+    z = np.linspace(a - 12, a + 12, 20001)
+    density = np.exp(-((z - a) ** 2) / 2) / np.sqrt(2 * np.pi)
+    wanted = np.trapezoid(density * (((z - b) ** 2 - (z - a) ** 2) / 2), z)
+    found = divergence("gaussian", torch.tensor([a], dtype=torch.float64), torch.tensor([b], dtype=torch.float64))
+    assert float(found) == pytest.approx(wanted, abs=1e-9)
+
+
+def test_the_divergence_of_softmaxes_is_theirs_and_its_slope_is_their_difference() -> None:
+    node, mean = torch.from_numpy(RNG.normal(size=(3, 5))), torch.from_numpy(RNG.normal(size=(3, 5)))
+    p, q = torch.softmax(node, -1), torch.softmax(mean, -1)
+    torch.testing.assert_close(divergence("kl", node, mean), (p * (p / q).log()).sum(-1))
+    mean.requires_grad_()
+    (slope,) = torch.autograd.grad(divergence("kl", node, mean).sum(), mean)
+    torch.testing.assert_close(slope, q - p)
+    assert float(divergence("kl", node, node).abs().max()) == 0
+
+
+@pytest.mark.parametrize("energy", ["kl", "gaussian"])
+def test_relaxation_lowers_the_energy_and_leaves_weights(energy) -> None:
+    before = {name: tensor.clone() for name, tensor in WEIGHTS.items()}
+    energies = [
+        float(total_energy(WEIGHTS, X, relax(WEIGHTS, X, ANSWERS, steps, 0.05, energy), ANSWERS, energy).detach())
+        for steps in (1, 4, 16)
+    ]
+    assert energies[0] > energies[1] > energies[2]
+    assert all((before[name] == WEIGHTS[name]).all() for name in NAMES)
+    start = torch.nn.functional.cross_entropy(predicted(WEIGHTS, X)["answer"], ANSWERS, reduction="sum")
+    assert energies[0] < float(start.detach())  # nodes that are predicted have no energy but that of the answer
+
+
+@pytest.mark.parametrize("energy", ["kl", "gaussian"])
+def test_small_steps_point_as_the_gradient_does(energy) -> None:
+    """With the divergence of softmaxes, at W_Q and W_K as the gradient times the Fisher matrix of the softmax."""
+    exact = gradients(WEIGHTS, X, ANSWERS, "backprop", 0, 0.0)
+    if energy == "kl":
+        made = predicted(WEIGHTS, X)
+        logits = made["logits"]
+        loss = torch.nn.functional.cross_entropy(made["answer"], ANSWERS)
+        (g,) = torch.autograd.grad(loss, logits, retain_graph=True)
+        p = torch.softmax(logits, -1).detach()
+        fisher = p * (g - (p * g).sum(-1, keepdim=True))
+        exact[:2] = torch.autograd.grad(logits, [WEIGHTS["W_Q"], WEIGHTS["W_K"]], fisher)
+    found = {rate: gradients(WEIGHTS, X, ANSWERS, energy, 4, rate) for rate in (1e-3, 0.3)}
+    for i, name in enumerate(NAMES):
+        near, far = (cosine(found[rate][i], exact[i]) for rate in (1e-3, 0.3))
+        assert near > 0.9999, name
+        assert near > far or far > 0.999, name
+
+
+def test_what_is_known_moves_up_by_one_node_a_step() -> None:
+    """The answer moves hidden units, these the context, this the logits: after one step W_Q has no gradient."""
+    for steps, still in ((1, {"W_Q", "W_K", "W_V", "W_S"}), (2, {"W_Q", "W_K"}), (3, set())):
+        found = gradients(WEIGHTS, X, ANSWERS, "gaussian", steps, 0.1)
+        assert {n for n, g in zip(NAMES, found, strict=True) if not g.abs().max() > 1e-12} == still
+    with pytest.raises(OptionError, match="at least one step of relaxation"):
+        relax(WEIGHTS, X, ANSWERS, 0, 0.1, "kl")
+
+
+def test_all_ways_learn_and_begin_alike() -> None:
+    tokens = RNG.normal(size=(200, 5, 6))
+    wanted = (tokens[:, -1, 0] > 0).astype(np.int64)
+    batches = [(tokens, wanted)] * 30
+    found = {
+        how: learn(batches, (tokens, wanted), 2, how, 4, 0.1, 0.01, 0) for how in ("backprop", "kl", "gaussian")
+    }
+    assert all(one.accuracy > 0.9 for one in found.values())
+    assert all(value == pytest.approx(1) for value in found["backprop"].cosines.values())
+    assert found["kl"].cosines["W_2"] < 1
