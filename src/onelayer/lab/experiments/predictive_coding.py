@@ -93,7 +93,8 @@ def run(case: Case, seed: int) -> list[Row]:
 def _name(row: Row) -> str:
     if row["how"] == "backprop":
         return "backpropagation"
-    return f"{row['how']}, {row['relaxation']} steps of {row['rate']:g}"
+    steps = "1 step" if row["relaxation"] == 1 else f"{row['relaxation']} steps"
+    return f"{row['how']}, {steps} of {row['rate']:g}"
 
 
 def _groups(rows: list[Row], task: str) -> dict[str, list[Row]]:
@@ -111,7 +112,7 @@ def plot(rows: list[Row]) -> Any:
         for i, some in enumerate(groups.values()):
             panel.scatter([row["loss"] for row in some], [i] * len(some), color=f"C{HOWS.index(some[0]['how'])}")
         panel.set_yticks(range(len(groups)), list(groups))
-        panel.set(title=f"{task}: cross-entropy on what was not trained on", ylim=(max(1, len(groups)) - 0.5, -0.5))
+        panel.set(title=f"{task}: held-out cross-entropy", ylim=(max(1, len(groups)) - 0.5, -0.5))
         if task == "keys" and groups:
             panel.set_xscale("log")
     return made
