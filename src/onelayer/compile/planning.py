@@ -12,6 +12,7 @@ from onelayer.compile.comparison import count_parameters, smallest
 from onelayer.compile.logits import count_logits
 from onelayer.compile.memorize import assemble, settle_conflicts
 from onelayer.errors import HypothesisError
+from onelayer.measure.hints import Hint, foretell, read_fit
 from onelayer.problems.conflicts import OnConflict
 from onelayer.readouts.method import READOUTS
 from onelayer.search.options import refuse_unknown
@@ -24,7 +25,8 @@ class Plan:
     """Sizes are exact, since the same search is run; seconds are measured on this machine, just now.
 
     When the data cannot be compiled, ``possible`` is False and ``obstacle`` names the witness and the remedy.
-    ``conflicts`` counts the contexts that have more than one answer, settled or not.
+    ``conflicts`` counts the contexts that have more than one answer, settled or not. ``float16`` is a guess, for
+    networks of the sizes that it was fitted to.
     """
 
     possible: bool
@@ -42,6 +44,7 @@ class Plan:
     bits_available: dict[str, float] | None = None
     margin: float = 0.0
     seconds: float = 0.0
+    float16: Hint | None = None
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -62,6 +65,7 @@ class Plan:
             f"{precision}\n"
             f"{self.parameters:,} parameters in {self.dtype}, {self.bytes:,} bytes, "
             f"about {self.seconds:.2f} s to build"
+            f"{'' if self.float16 is None else f'{chr(10)}{self.float16}'}"
         )
 
 
@@ -83,6 +87,7 @@ def plan(
     except HypothesisError as error:
         conflicts = settle_conflicts(given.sequences, given.answers, "first", options).conflicts
         return Plan(False, str(error), conflicts=len(conflicts), seconds=time.perf_counter() - start)
+    seconds = time.perf_counter() - start
     parameters = count_parameters(found) + count_logits(problem)
     span = float(np.ptp(found.context_map.coordinates, axis=0).max())
     unit_radius = found.context_map.radius / (float(np.finfo(problem.dtype).eps) / 2)
@@ -105,8 +110,14 @@ def plan(
             for name, unit in (("float32", 2.0**-24), ("float64", 2.0**-53))
         },
         margin=found.fit.margin,
-        seconds=time.perf_counter() - start,
+        seconds=seconds,
+        float16=None if problem.format or parameters > read_fit().largest else _guess(problem, found),
     )
+
+
+def _guess(problem: Problem, found: BestCandidate) -> Hint | None:
+    """What is said of the network that would be built, which takes little at this size."""
+    return foretell(assemble(problem, found).transformer)
 
 
 def _find_candidate(problem: Problem, on_step: Step | None) -> tuple[Problem, BestCandidate]:

@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.compile.memorize import memorize
-from onelayer.errors import OnelayerError
+from onelayer.lab.drawn import choose_ridge, draw_network, fit_ridge, standards, survives
 from onelayer.lab.experiment import Case, Preset, Row, Verdict
 from onelayer.lab.pictures import figure
 from onelayer.lab.statistics import interval, paired
 from onelayer.measure.encoding import COMPONENTS, encode
-from onelayer.measure.survival import cast
+from onelayer.measure.hints import READ, second_moments
 
 Array = NDArray[Any]
 
@@ -28,10 +27,6 @@ HYPOTHESES = (
     "Whether answers survive in float16 is written in the largest and smallest weights.",
 )
 EXTRAS: tuple[str, ...] = ()
-#: Ridges that are tried, relative to the mean square of the features; one is chosen inside the training part.
-RIDGES = (1e-6, 1e-4, 1e-2, 1.0)
-#: Left out of what is read: from them the number of parameters could be added up.
-HIDDEN = ("size", "log2 size")
 
 
 def cases(preset: Preset) -> list[Case]:
@@ -43,19 +38,17 @@ def run(case: Case, seed: int) -> list[Row]:
     tokens: list[Array] = []
     sizes, alive, refused = [], [], 0
     while len(tokens) < case["networks"]:
-        made = _draw(rng)
+        made = draw_network(rng)
         if made is None:
             refused += 1
             continue
         model, X, Y = made
         tokens.append(encode(model))
         sizes.append(np.log2(model.n_parameters))
-        alive.append(_survives(model, X, Y))
+        alive.append(survives(model, X, Y))
     exact = all(t[:, COMPONENTS.index("size")].sum() == round(2**s) for t, s in zip(tokens, sizes, strict=True))
-    kept = [i for i, name in enumerate(COMPONENTS) if name not in HIDDEN]
-    seen = [t[:, kept] for t in tokens]
-    summed = np.stack([t.sum(axis=0) for t in seen])
-    moments = np.stack([(t.T @ t)[np.triu_indices(len(kept))] for t in seen])
+    summed = np.stack([t[:, READ].sum(axis=0) for t in tokens])
+    moments = np.stack([second_moments(t) for t in tokens])
     rows = []
     for how, features in (("attention", moments), ("sum", summed)):
         size, lives = _predict(features, np.array(sizes)), _predict(features, np.array(alive, float))
@@ -68,40 +61,13 @@ def run(case: Case, seed: int) -> list[Row]:
     return rows
 
 
-def _draw(rng: np.random.Generator) -> tuple[Any, Array, Array] | None:
-    """A small data set and its model, in one of several readouts; None if it is refused."""
-    N, n, words = int(2 ** rng.uniform(2, 7)), int(rng.integers(2, 6)), int(rng.integers(6, 40))
-    X = np.unique(rng.integers(0, words, (N, n)), axis=0)
-    Y = rng.integers(0, int(2 ** rng.uniform(1, 8)), X.shape)
-    readout = str(rng.choice(["auto", "plateaus", "table", "retrieval"]))
-    try:
-        return memorize(X, Y, positions=True, readout=readout, certify=False), X, Y
-    except OnelayerError:
-        return None
-
-
-def _survives(model: Any, X: Array, Y: Array) -> bool:
-    try:
-        return cast(model, "float16", X, Y, answers=64).perfect
-    except OnelayerError:
-        return False  # a weight beyond the range: lost
-
-
 def _predict(features: Array, wanted: Array) -> Array:
     """Ridge fitted on the first half, its strength chosen inside it, asked for the second."""
-    half, quarter = len(wanted) // 2, len(wanted) // 4
-    spread = features[:half].std(axis=0) + 1e-9
-    A = (features - features[:half].mean(axis=0)) / spread
-
-    def fit(rows: slice, ridge: float, asked: slice) -> Array:
-        B, y = A[rows], wanted[rows] - wanted[rows].mean()
-        dual = np.linalg.solve(B @ B.T + ridge * np.trace(B @ B.T) / len(B) * np.eye(len(B)), y)
-        found: Array = A[asked] @ (B.T @ dual) + wanted[rows].mean()
-        return found
-
-    inner, outer = slice(0, quarter), slice(quarter, half)
-    errors = [float(np.abs(fit(inner, ridge, outer) - wanted[outer]).mean()) for ridge in RIDGES]
-    return fit(slice(0, half), RIDGES[int(np.argmin(errors))], slice(half, None))
+    half = len(wanted) // 2
+    mean, spread = standards(features[:half])
+    A, seen = (features - mean) / spread, wanted[:half]
+    weights, offset = fit_ridge(A[:half], seen, choose_ridge(A[:half], seen))
+    return np.clip(A[half:] @ weights + offset, seen.min(), seen.max())  # nothing beyond what was seen
 
 
 def plot(rows: list[Row]) -> Any:
