@@ -64,7 +64,7 @@ def models(rng: np.random.Generator) -> dict[str, Model]:
 
 
 def bits(page: Any, model: Model, rng: np.random.Generator) -> dict[str, Any]:
-    """Of 1,000 inputs: how many outputs are those of `predict`, by its two paths, to the bit."""
+    """Of 1,000 inputs: which answers are those of `predict`, and which outputs those of its paths, to the bit."""
     if model.interface.kind == "examples":
         X, y, queries = (rng.uniform(-1, 1, shape) for shape in ((INPUTS, 4, 2), (INPUTS, 4, 1), (INPUTS, 1, 2)))
         tasks = [[a.tolist(), b.tolist(), c.tolist()] for a, b, c in zip(X, y, queries, strict=True)]
@@ -74,6 +74,7 @@ def bits(page: Any, model: Model, rng: np.random.Generator) -> dict[str, Any]:
             expected.append(model.predict(X, y, queries, path=path))  # type: ignore[arg-type]
             seconds.append(process_time() - began)
         found = np.asarray(page.evaluate(LEARN, tasks))
+        answers = [found.reshape(expected[1].shape).astype(expected[1].dtype), expected[1]]
     else:
         tokens = draw(model, rng)
         vocabulary = model.interface.vocabulary
@@ -88,6 +89,8 @@ def bits(page: Any, model: Model, rng: np.random.Generator) -> dict[str, Any]:
             outputs = model.outputs(sequences, path)  # type: ignore[arg-type]
             seconds.append((process_time() - began) / count)
             expected.append(outputs[:, -1:] if model.form.scope == "last" else outputs)
+        shaped = found.reshape((len(found), *expected[1].shape[1:])).astype(expected[1].dtype)
+        answers = [np.asarray(model.form.decode(shaped, None)), np.asarray(model.predict(given))]
     found = found.reshape((len(found), *expected[0].shape[1:])).astype(model.transformer.dtype)
     asked = [len(other) for other in expected]
     same = [
@@ -95,9 +98,10 @@ def bits(page: Any, model: Model, rng: np.random.Generator) -> dict[str, Any]:
     ]
     return {
         "inputs": len(found),
-        "as reference": f"{same[0]:,} of {asked[0]:,}",
-        "as predict": f"{same[1]:,} of {asked[1]:,}",
-        "largest difference to predict": float(np.abs(found.astype(float) - expected[1]).max()),
+        "answers as predict": f"{int((answers[0] == answers[1]).reshape(len(found), -1).all(axis=1).sum()):,}",
+        "outputs as reference": f"{same[0]:,} of {asked[0]:,}",
+        "outputs as plain predict": f"{same[1]:,} of {asked[1]:,}",
+        "largest difference of outputs": float(np.abs(found.astype(float) - expected[1]).max()),
         "reference over predict, CPU": round(seconds[0] / seconds[1], 1),
     }
 

@@ -29,6 +29,7 @@ from onelayer.interfaces.evaluator import Evaluation, Evaluator
 from onelayer.ledger import Constant, Ledger
 from onelayer.measure import pictures
 from onelayer.measure.recall import recall
+from onelayer.network.reference import is_small
 from onelayer.network.trace import Trace, trace
 from onelayer.network.weights import Array, Transformer
 from onelayer.problems.answers import AnswerForm, read_answers
@@ -93,8 +94,10 @@ class Model(Abilities, EqualByContent):
         every other token: all of them get the default. Without a default, an error lists such tokens. The same
         holds for numbers so large that a value of the forward pass leaves the range of the model's dtype. Entries
         at padding mean nothing. ``path`` chooses between the dense network and a search that gives the same
-        answers; "auto" searches where it can. "reference" is slow and has the same bits on every machine, and in
-        the page of `explore`; the others may differ from it, and from machine to machine, in how sums are rounded.
+        answers; "auto" searches where it can. "reference" has the same bits on every machine, for any number of
+        inputs, and in the page of `explore`; of functions and learners in float32 with up to 8,192 weights it is
+        what "auto" does. The others may differ from it, and from machine to machine, in how sums are rounded: in
+        the last bits, and for inputs that are not stored and lie on a ramp between two answers.
 
         A model of a function refuses sequences that its bound does not cover: with a token beyond the box, or of
         another length. With ``outside`` "answer" it gives whatever the network does. With ``bounds`` a learner that
@@ -103,7 +106,8 @@ class Model(Abilities, EqualByContent):
         if isinstance(self.interface, Examples):
             if bounds:
                 return self.interface.predict_with_bounds(self.transformer, X, lengths, queries)
-            return self.interface.predict(self.transformer, X, lengths, queries, in_order=path == "reference")
+            ordered = path == "reference" or (path == "auto" and is_small(self.transformer))
+            return self.interface.predict(self.transformer, X, lengths, queries, in_order=ordered)
         sequences = self.ask(X, lengths)
         self.interface.admit(sequences, outside)
         return self.form.decode(self.rows(sequences, path), sequences.lengths)
@@ -128,7 +132,8 @@ class Model(Abilities, EqualByContent):
 
     @cached_property
     def evaluator(self) -> Evaluator:
-        return Evaluator(self.transformer, self.interface.default, self.gadgets)
+        ordered = isinstance(self.interface, Function) and is_small(self.transformer)
+        return Evaluator(self.transformer, self.interface.default, self.gadgets, ordered)
 
     @property
     def parts(self) -> Parts:

@@ -63,7 +63,7 @@ def test_windows_of_a_text_are_answered_as_by_predict_to_the_bit(open_page: Open
 def test_a_function_is_answered_as_by_predict_to_the_bit(open_page: Open, function: Model) -> None:
     X = np.random.default_rng(1).random((INPUTS, 2, 1)).astype(np.float32)
     page = open_page(function)
-    assert same_bits(page.evaluate(ANSWER, X.tolist()), function.predict(X, path="reference"))
+    assert same_bits(page.evaluate(ANSWER, X.tolist()), function.predict(X))
     view = "document.getElementById('explorer').explorer.view"
     target = f"batch => batch.map(tokens => {view}.target(tokens))"
     wanted = function.interface.target.evaluate(X.astype(float))  # type: ignore[attr-defined]
@@ -77,9 +77,22 @@ def test_a_learner_answers_as_predict_does_to_the_bit(open_page: Open, dtype: An
     X, y, queries = (rng.uniform(-1, 1, shape) for shape in ((INPUTS, 4, 2), (INPUTS, 4, 1), (INPUTS, 1, 2)))
     tasks = [[a.tolist(), b.tolist(), c.tolist()] for a, b, c in zip(X, y, queries, strict=True)]
     found = open_page(model).evaluate(LEARN, tasks)
-    expected = model.predict(X, y, queries, path="reference")
+    expected = model.predict(X, y, queries, path="auto" if dtype == "float32" else "reference")
     assert expected.dtype == dtype
     assert same_bits(found, expected)
+
+
+@pytest.mark.parametrize("name", ["ridge", "lasso", "logistic", "mesa", "kernel", "nesterov"])
+def test_every_kind_of_learner_answers_as_predict_does_to_the_bit(open_page: Open, name: str) -> None:
+    given: dict[str, Any] = {"steps": 4} if name in ("ridge", "lasso", "logistic", "nesterov") else {}
+    given |= {"penalty": 0.1} if name in ("ridge", "lasso", "logistic") else {}
+    given |= {"bandwidth": 0.5} if name == "kernel" else {}
+    model = onelayer.learner(name, d=2, dtype="float32", **given)
+    rng = np.random.default_rng(2)
+    X, queries = (rng.uniform(-1, 1, shape) for shape in ((100, 5, 2), (100, 2, 2)))
+    y = (X.sum(axis=2, keepdims=True) > 0).astype(float)
+    tasks = [[a.tolist(), b.tolist(), c.tolist()] for a, b, c in zip(X, y, queries, strict=True)]
+    assert same_bits(open_page(model).evaluate(LEARN, tasks), model.predict(X, y, queries))
 
 
 def test_stepping_through_words(open_page: Open, words: Model) -> None:

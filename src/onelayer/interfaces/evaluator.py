@@ -18,7 +18,7 @@ from onelayer.network.weights import Array, Transformer
 from onelayer.problems.blocks import blocks
 from onelayer.problems.sequences import Sequences
 
-#: "reference" is slow, and has the same bits on every machine.
+#: "reference" has the same bits on every machine, for any number of inputs; of a large model it is slow.
 Evaluation = Literal["auto", "dense", "fast", "reference"]
 #: Numbers of outputs that are held at a time, where only the largest of each token is asked for.
 HELD = 1 << 24
@@ -31,6 +31,7 @@ class Evaluator:
     transformer: Transformer
     default: tuple[float, ...] | None = None
     gadgets: tuple[Covered, ...] = ()  # a hint
+    in_order: bool = False  # "auto" is the reference, too
 
     @cached_property
     def parts(self) -> Parts:
@@ -39,7 +40,8 @@ class Evaluator:
 
     def outputs(self, sequences: Sequences, path: Evaluation = "auto") -> Array:
         """What the last layer gives, [N, n, q]."""
-        run = partial(evaluate, stacks=self._stacks(path)) if path != "reference" else evaluate_in_order
+        ordered = path == "reference" or (path == "auto" and self.in_order)
+        run = evaluate_in_order if ordered else partial(evaluate, stacks=self._stacks(path))
         far = self._far(sequences)
         if not far.any():
             return self._settle(run(self.transformer, sequences.tokens, sequences.lengths), sequences)

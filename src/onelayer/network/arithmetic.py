@@ -1,9 +1,9 @@
-"""Arithmetic whose bits are the same on every machine, and in a browser.
+"""Arithmetic whose bits are the same on every machine, for any number of inputs, and in a browser.
 
 A matrix product of NumPy adds in an order that the machine and the number of rows decide, and its `exp` is one of
-several. Here a sum of products takes its terms in order: in float32 each is fused to the sum with one rounding, as
-most machines do; in float64 the product is rounded, and then the sum. `exp` is one polynomial in float64, rounded
-once. `explorer/static/arithmetic.js` is the same in JavaScript.
+several. Here a sum takes its terms in order, each product rounded before it is added. `exp` is one polynomial in
+float64, rounded once. Channels are the first axis, so that one weight meets many numbers at a time and a weight of
+0 costs nothing. `explorer/static/arithmetic.js` is the same in JavaScript.
 """
 
 from __future__ import annotations
@@ -20,58 +20,83 @@ TO_WHOLE = 1.5 * 2.0**52
 #: Below this, exp is 0 in float64.
 LOWEST = -800.0
 COEFFICIENTS = tuple(1.0 / math.factorial(i) for i in range(13, -1, -1))
+#: So few weights of a row are multiplied one by one, and so few numbers added up in one call.
+FEW, FEW_NUMBERS = 4, 1 << 9
 
 
 def multiply(h: Array, weight: Array) -> Array:
-    """h [..., k] @ weight [..., k, m], each sum in order of k. A zero has no sign."""
-    found = np.zeros(np.broadcast_shapes((*h.shape[:-1], 1), (*weight.shape[:-2], 1, weight.shape[-1])), h.dtype)
-    for k in range(h.shape[-1]):
-        row = weight[..., k, None, :]
-        if row.any():
-            found = add_product(found, h[..., k, None], row)
+    """[m, ...] the sums of weight [k, m] times h [k, ...], in order of k. A zero has no sign."""
+    used = weight != 0
+    if (used.sum(axis=0) == 1).all():  # each is one product
+        at = used.argmax(axis=0)
+        factors = weight[at, np.arange(len(at))]
+        found = h[at] + h.dtype.type(0)
+        return found if (factors == 1).all() else np.asarray(found * _beside(factors, h[0]) + h.dtype.type(0))
+    found = np.zeros((weight.shape[1], *h.shape[1:]), h.dtype)
+    for x, row in zip(h, weight, strict=True):
+        used = np.flatnonzero(row)
+        if len(used) <= FEW:
+            for j in used:
+                found[j] += x * row[j]
+        else:
+            found += x * _beside(row, x)
     return np.asarray(found + found.dtype.type(0))
 
 
-def add_product(total: Array, a: Array, b: Array) -> Array:
-    """total + a b; in float32 with one rounding."""
-    if total.dtype == np.float64:
-        return np.asarray(total + a * b)
-    product = a.astype(np.float64) * b.astype(np.float64)  # exact: 24 and 24 bits
-    wide = product + total
-    part = wide - product
-    left = (product - (wide - part)) + (total - part)  # what rounding to float64 took off, exactly
-    bits = wide.view(np.int64)
-    away = (left > 0) == (wide > 0)
-    # To the odd neighbour, from which a second rounding goes where one rounding would have gone.
-    odd = np.where((left != 0) & (bits % 2 == 0) & np.isfinite(wide), bits + np.where(away, 1, -1), bits)
-    return odd.view(np.float64).astype(np.float32)
+def multiply_groups(h: Array, weight: Array) -> Array:
+    """[g m, ...] the sums of each block of weight [g, k, m] times its part of h [g k, ...], in order of k."""
+    groups, inputs, outputs = weight.shape
+    split = h.reshape(groups, inputs, 1, *h.shape[1:])
+    found = np.zeros((groups, outputs, *h.shape[1:]), h.dtype)
+    for k in range(inputs):
+        found += split[:, k] * _beside(weight[:, k], h[0])
+    return np.asarray(found.reshape(groups * outputs, *h.shape[1:]) + h.dtype.type(0))
+
+
+def add_up(products: Array) -> Array:
+    """The sum over the first axis, in its order."""
+    if products[0].size < FEW_NUMBERS:
+        return np.asarray(np.add.accumulate(products)[-1])  # in order, too: it gives all sums on the way
+    total = products[0] + products.dtype.type(0)
+    for product in products[1:]:
+        total += product
+    return np.asarray(total)
+
+
+def _beside(weights: Array, numbers: Array) -> Array:
+    """With further axes, to meet numbers."""
+    return weights.reshape(*weights.shape, *[1] * numbers.ndim)
 
 
 def exp(x: Array) -> Array:
     """e^x for x <= 0."""
-    wide = np.maximum(x.astype(np.float64), LOWEST)
-    power = (wide * LOG2_E + TO_WHOLE) - TO_WHOLE
-    rest = (wide - power * LN2_HIGH) - power * LN2_LOW
+    wide = np.maximum(x, LOWEST, dtype=np.float64)
+    power = wide * LOG2_E
+    power += TO_WHOLE
+    power -= TO_WHOLE
+    wide -= power * LN2_HIGH
+    wide -= power * LN2_LOW
     found = np.full_like(wide, COEFFICIENTS[0])
     for coefficient in COEFFICIENTS[1:]:
-        found = found * rest + coefficient
+        found *= wide
+        found += coefficient
     half = np.floor(power / 2)
-    return np.asarray(np.ldexp(np.ldexp(found, half.astype(int)), (power - half).astype(int)), x.dtype)
+    return np.asarray(np.ldexp(np.ldexp(found, half.astype(np.int32)), (power - half).astype(np.int32)), x.dtype)
 
 
 def solve(gram: Array, cross: Array) -> Array:
-    """gram^-1 cross for positive definite gram [..., s, s] and cross [..., s, v], by elimination in order."""
+    """gram^-1 cross for positive definite gram [s, s, ...] and cross [s, v, ...], by elimination in order."""
     gram, cross = gram.copy(), cross.copy()
-    s = gram.shape[-1]
+    s = len(gram)
     for i in range(s):
-        if not gram[..., i, i].all():
+        if not gram[i, i].all():
             raise np.linalg.LinAlgError("Singular matrix")  # as that of NumPy says
         for j in range(i + 1, s):
-            factor = gram[..., j, i] / gram[..., i, i]
-            gram[..., j, i:] -= factor[..., None] * gram[..., i, i:]
-            cross[..., j, :] -= factor[..., None] * cross[..., i, :]
+            factor = gram[j, i] / gram[i, i]
+            gram[j, i:] -= factor * gram[i, i:]
+            cross[j] -= factor * cross[i]
     for i in range(s - 1, -1, -1):
         for j in range(i + 1, s):
-            cross[..., i, :] -= gram[..., i, j, None] * cross[..., j, :]
-        cross[..., i, :] /= gram[..., i, i, None]
+            cross[i] -= gram[i, j] * cross[j]
+        cross[i] /= gram[i, i]
     return cross

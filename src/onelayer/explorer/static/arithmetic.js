@@ -1,4 +1,4 @@
-// Arithmetic whose bits are those of network/arithmetic.py: sums in order, in float32 fused with one rounding each.
+// Arithmetic whose bits are those of network/arithmetic.py: sums in order, each product rounded before it is added.
 
 const wide = new Float64Array(1);
 const halves = new Uint32Array(wide.buffer); // little-endian, as the numbers of a page are
@@ -9,29 +9,6 @@ const LN2_LOW = 1.9082149292705877e-10;
 const LOWEST = -800;
 const COEFFICIENTS = [1];
 for (let i = 1, factorial = 1; i <= 13; i++) COEFFICIENTS.unshift(1 / (factorial *= i));
-
-// a b + c for numbers of float32, rounded once.
-export function fused(a, b, c) {
-  const product = a * b; // exact
-  const sum = product + c;
-  wide[0] = sum;
-  const middle = (halves[0] & 0x1fffffff) === 0x10000000; // between two numbers of float32
-  if ((middle || Math.abs(sum) < 2 ** -125) && Number.isFinite(sum)) {
-    const part = sum - product;
-    const left = product - (sum - part) + (c - part);
-    if (left !== 0 && !(halves[0] & 1)) {
-      // To the odd neighbour, from which the second rounding goes where one rounding would have gone.
-      if (left > 0 === sum > 0) halves[0] |= 1;
-      else if (halves[0]) halves[0] -= 1;
-      else {
-        halves[0] = 0xffffffff;
-        halves[1] -= 1;
-      }
-    }
-    return Math.fround(wide[0]);
-  }
-  return Math.fround(sum);
-}
 
 function powerOfTwo(k) {
   halves[0] = 0;
@@ -50,21 +27,22 @@ export function exponential(x) {
   return found * powerOfTwo(half) * powerOfTwo(power - half);
 }
 
-const SINGLE = { Row: Float32Array, round: Math.fround, addProduct: (total, a, b) => fused(a, b, total) };
+const { fround } = Math;
+const SINGLE = { Row: Float32Array, round: fround, addProduct: (total, a, b) => fround(total + fround(a * b)) };
 const DOUBLE = { Row: Float64Array, round: (x) => x, addProduct: (total, a, b) => total + a * b };
 
 export const arithmeticOf = (dtype) => (dtype === "float32" ? SINGLE : DOUBLE);
 
 // x [k] times weight [k, m] (flat, from `start` on), each sum in order of k. A zero has no sign.
 export function multiply(arithmetic, x, weight, outputs, start = 0) {
-  const found = new arithmetic.Row(outputs);
-  const single = arithmetic === SINGLE;
+  const { Row, round } = arithmetic;
+  const found = new Row(outputs);
   for (let k = 0; k < x.length; k++) {
     const a = x[k];
     if (a === 0) continue;
     for (let j = 0, at = start + k * outputs; j < outputs; j++, at++) {
       const b = weight[at];
-      if (b !== 0) found[j] = single ? fused(a, b, found[j]) : found[j] + a * b;
+      if (b !== 0) found[j] += round(a * b);
     }
   }
   for (let j = 0; j < outputs; j++) found[j] += 0;

@@ -2,8 +2,6 @@
 
 import { arithmeticOf, exponential, multiply, solve } from "./arithmetic.js";
 
-const LARGE_BLOCK = 16; // of grouped layers: larger blocks are products of matrices
-
 export class Network {
   // tensors: {name: {shape, data}}; layers: attention, causal, context, mean, window and repeat of each.
   constructor(dtype, layers, tensors) {
@@ -115,17 +113,7 @@ export class Network {
     const found = new arithmetic.Row(groups * outputs);
     for (let g = 0; g < groups; g++) {
       const part = row.subarray(g * inputs, (g + 1) * inputs);
-      const block = g * inputs * outputs;
-      if (inputs > LARGE_BLOCK) {
-        found.set(multiply(arithmetic, part, data, outputs, block), g * outputs);
-        continue;
-      }
-      for (let j = 0; j < outputs; j++) {
-        let sum = arithmetic.round(part[0] * data[block + j]);
-        for (let i = 1; i < inputs; i++)
-          sum = arithmetic.round(sum + arithmetic.round(part[i] * data[block + i * outputs + j]));
-        found[g * outputs + j] = sum;
-      }
+      found.set(multiply(arithmetic, part, data, outputs, g * inputs * outputs), g * outputs);
     }
     return this.add(found, bias);
   }
@@ -190,7 +178,8 @@ export class Network {
     };
     if (layer.kind === "linear" || layer.kind === "relu") {
       const weights = layer.kind === "relu" ? logits.map((logit) => (logit > 0 ? logit : 0)) : logits;
-      const found = sums(weights);
+      const alike = layer.kind === "linear" && !layer.causal && layer.window === null; // all queries see the same keys
+      const found = alike ? this.readSums(q, this.sumKeys(k, v, keys)) : sums(weights);
       if (layer.mean) for (let c = 0; c < found.length; c++) found[c] /= Math.max(keys.length, 1);
       return { weights: new Map(keys.map((key, at) => [key, weights[at]])), found };
     }
@@ -205,22 +194,31 @@ export class Network {
     return { weights: new Map(keys.map((key, at) => [key, weights[at] / mass])), found };
   }
 
-  solveValues(q, k, v, keys, ridge) {
-    const { arithmetic } = this;
-    const table = (rows, columns) => Array.from({ length: rows }, () => new arithmetic.Row(columns));
-    const gram = table(q.length, q.length);
-    const cross = table(q.length, v[0].length);
+  // Sums over keys of what each component of a key times each of a value is, a list of rows.
+  sumKeys(k, v, keys) {
+    const { Row, addProduct } = this.arithmetic;
+    const sums = Array.from(k[0], () => new Row(v[0].length));
     for (const key of keys)
-      for (let i = 0; i < q.length; i++) {
-        for (let j = 0; j < q.length; j++) gram[i][j] = arithmetic.addProduct(gram[i][j], k[key][i], k[key][j]);
-        for (let j = 0; j < v[key].length; j++) cross[i][j] = arithmetic.addProduct(cross[i][j], k[key][i], v[key][j]);
-      }
-    for (let i = 0; i < q.length; i++) gram[i][i] += ridge;
-    const solved = solve(arithmetic, gram, cross);
-    const found = new arithmetic.Row(v[0].length);
-    for (let i = 0; i < q.length; i++)
-      for (let j = 0; j < found.length; j++) found[j] = arithmetic.addProduct(found[j], q[i], solved[i][j]);
+      sums.forEach((row, i) => {
+        for (let j = 0; j < row.length; j++) row[j] = addProduct(row[j], k[key][i], v[key][j]);
+      });
+    return sums;
+  }
+
+  // What a query reads off such sums.
+  readSums(q, sums) {
+    const { Row, addProduct } = this.arithmetic;
+    const found = new Row(sums[0].length);
+    sums.forEach((row, i) => {
+      for (let j = 0; j < found.length; j++) found[j] = addProduct(found[j], q[i], row[j]);
+    });
     for (let j = 0; j < found.length; j++) found[j] += 0;
     return found;
+  }
+
+  solveValues(q, k, v, keys, ridge) {
+    const gram = this.sumKeys(k, k, keys);
+    gram.forEach((row, i) => (row[i] += ridge));
+    return this.readSums(q, solve(this.arithmetic, gram, this.sumKeys(k, v, keys)));
   }
 }
