@@ -325,6 +325,23 @@ def test_ways_that_contradict_each_other_are_refused() -> None:
         Judge(undecided, d).judge(claim())
 
 
+def test_a_part_of_the_readout_that_was_compared_does_not_vouch_for_all_of_it() -> None:
+    """Nor the other way round; no two claims of one certificate ask for both today."""
+    network, body = Network(np.zeros((1, 2, 1)), disagrees=[0]), Readout()
+    judge = Judge(network, data(np.zeros(2), n=2))
+    samples = judge.samples(REAL, "token")
+    judge.compare_ways(samples, REAL, body)
+    judge.compare_ways(samples, REAL, body)
+    assert body.compared == ["real"]
+    with pytest.raises(Disagreement):
+        judge.compare_ways(samples, REAL)
+    other = Judge(Network(np.zeros((1, 2, 1))), data(np.zeros(2), n=2))
+    samples = other.samples(REAL, "token")
+    other.compare_ways(samples, REAL)
+    with pytest.raises(Disagreement):
+        other.compare_ways(samples, REAL, Readout([0]))
+
+
 def test_ways_that_contradict_each_other_before_attention_are_refused() -> None:
     """Some sequences are compared, the first and the last among them, and all of a few."""
     d = data(np.zeros(200), n=2)

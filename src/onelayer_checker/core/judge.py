@@ -130,7 +130,7 @@ class Judge:
 
     def compare_ways(self, samples: Samples, A: Arithmetic, readout: Stack | None = None) -> None:
         """Refuse to go on where a faster evaluation of the readout contradicts the dense one."""
-        key = ("compared", A.name, id(samples))
+        key = ("compared", A.name, id(samples), readout is None)
         if key in self.memo or not self.compare:
             return
         for at in (readout or self.network.readout).disagrees(samples.t, A)[:1]:
