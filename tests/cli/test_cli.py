@@ -294,7 +294,7 @@ def test_conflicts_are_refused_listed_and_settled(tmp_path) -> None:
         in run("memorize", corpus, "--out", tmp_path / "m", "--conflicts", listed, ok=66).stderr
     )
     printed = run("memorize", corpus, "--out", tmp_path / "m", "--on-conflict", "first").stdout
-    assert "1 contexts with more than one answer, settled by --on-conflict first: 1 answers changed" in printed
+    assert "1 context with more than one answer, settled by --on-conflict first: 1 answer changed" in printed
     assert "6 of 6 answers reproduced" in printed
     assert printed.splitlines()[-1].endswith(f"onelayer verify {tmp_path / 'm'}")
     assert run("verify", tmp_path / "m").stdout.splitlines()[-1] == "VERIFIED"

@@ -164,6 +164,10 @@ def test_the_command_writes_the_new_model_and_says_what_changed(tmp_path, capsys
     assert all((weights[name] == a).all() for name, a in new.transformer.tensors())
     command(tmp_path / "new", changes, tmp_path / "again")
     assert "0 answers changed" in capsys.readouterr().out
+    command(tmp_path / "old", changes, tmp_path / "third")
+    printed = capsys.readouterr().out
+    assert printed.startswith("1 answer changed, ")
+    assert "VERIFIED: this answer changed, and all others are as before." in printed
 
 
 @pytest.mark.parametrize("kind", ["packed", "plateaus"])

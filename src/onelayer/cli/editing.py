@@ -59,7 +59,8 @@ def edit(
         said |= {"weights": made.n_weights, "parameters": made.model.n_parameters}
         print_json(said | {"changes": list_changes(made) if made.n_weights <= LISTED else []})
     else:
-        say(f"{made}. {result}: these answers changed, and all others are as before.")
+        these = "this answer" if len(made.answers) == 1 else "these answers"
+        say(f"{made}. {result}: {these} changed, and all others are as before.")
         say(f"Written to {out_dir}." if result == "VERIFIED" else "Nothing was written.")
     if result != "VERIFIED":
         raise typer.Exit(ExitCode.NO)

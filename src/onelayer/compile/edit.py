@@ -86,7 +86,7 @@ class Edit:
 
     def __str__(self) -> str:
         how = f"{self.n_weights:,} of {self.model.n_parameters:,} weights differ" if self.in_place else "rebuilt"
-        return f"{len(self.answers):,} answers changed, {how}"
+        return f"{len(self.answers):,} answer{'' if len(self.answers) == 1 else 's'} changed, {how}"
 
 
 def _same_but(rows: Array, before: dict[str, Array], after: dict[str, Array], name: str) -> bool:

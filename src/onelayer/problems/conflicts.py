@@ -72,9 +72,11 @@ class Settled:
         """Lines of the ledger; none where there was no conflict."""
         if not self.conflicts:
             return ()
-        what = "dropped with their sequences" if self.how == "drop" else "changed"
-        summary = f'contexts with more than one answer, settled by on_conflict="{self.how}": '
-        summary += f"{self.changed:,} answers {what}"
+        one = self.changed == 1
+        lost = "dropped with its sequence" if one else "dropped with their sequences"
+        contexts = "context" if len(self.conflicts) == 1 else "contexts"
+        summary = f'{contexts} with more than one answer, settled by on_conflict="{self.how}": '
+        summary += f"{self.changed:,} answer{'' if one else 's'} {lost if self.how == 'drop' else 'changed'}"
         if len(self.conflicts) > LISTED:
             summary += f"; the first {LISTED} follow"
         listed = (conflict.line(number) for number, conflict in enumerate(self.conflicts[:LISTED], 1))
