@@ -28,7 +28,7 @@ def least_eigenvalue(A: Array, radius: Array) -> float:
     A = (A + A.T) / 2  # the matrix is symmetric: the mean of its two halves is as near to it, but for a rounding
     radius = (radius + radius.T) / 2 + 2 * U * np.abs(A)
     guess = float(np.linalg.eigvalsh(A)[0])
-    return max((_checked(A, radius, guess - share * abs(guess)) for share in SHARES), default=-np.inf)
+    return max(_checked(A, radius, guess - share * abs(guess)) for share in SHARES)
 
 
 def _checked(A: Array, radius: Array, mu: float) -> float:

@@ -21,14 +21,14 @@ from onelayer_checker.looped.witnesses import prompts, tells_apart
 NONE: dict[tuple[str, int], int] = {}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LoopJudge:
     """Judges claims about one looped network; few of them are about data."""
 
     network: Network
-    tensors: dict[str, Array] = field(default_factory=dict, compare=False)  # the weights as they are stored
-    data: dict[str, Array] = field(default_factory=dict, compare=False)  # sequences, of claims that are about some
-    known: list[tuple[Algorithm, Verdict]] = field(default_factory=list, compare=False)  # what was said of `equals`
+    tensors: dict[str, Array] = field(default_factory=dict)  # the weights as they are stored
+    data: dict[str, Array] = field(default_factory=dict)  # sequences, of claims that are about some
+    known: list[tuple[Algorithm, Verdict]] = field(default_factory=list)  # what was said of `equals`
 
     @property
     def dtype(self) -> np.dtype[Any]:

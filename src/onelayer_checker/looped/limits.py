@@ -54,8 +54,8 @@ def within(found: object, claim: Claim) -> Verdict:
 def unlike(a: Algorithm, eta: Fraction, first: Fraction, second: Fraction, late: bool) -> str:
     """Why the algorithm is not the one above; empty if it is, by normal forms."""
     one, memory = a.x * a.y, second != 0
-    alike = (a.gather, a.m, len(a.start)) == ("mean", one, one * (2 if memory else 1))
-    if not alike or any(a.start) or (late and memory):
+    sizes_fit = (a.m, len(a.start), len(a.answer.outputs)) == (one, one * (2 if memory else 1), a.y)
+    if a.gather != "mean" or not sizes_fit or any(a.start) or (late and memory):
         return "the algorithm has another state, start or mean than ridge regression"
     ring = Ring()
     sizes = {"s": len(a.start), "x": a.x, "y": a.y, "m": one, "n": one}
