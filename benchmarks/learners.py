@@ -22,7 +22,14 @@ from sklearn.linear_model import Lasso, LogisticRegression, Ridge
 from sklearn.model_selection import cross_val_score, train_test_split
 
 import onelayer
-from benchmarks import learner_numbers, learner_optima, learner_orders, learner_papers, learner_ulps
+from benchmarks import (
+    learner_expected,
+    learner_numbers,
+    learner_optima,
+    learner_orders,
+    learner_papers,
+    learner_ulps,
+)
 from onelayer.learners.registry import LEARNERS
 from onelayer.network.blocks import evaluate
 from onelayer.network.forward import run_stack
@@ -195,6 +202,7 @@ TABLES: dict[str, Callable[[], list[dict[str, Any]]]] = {
     **learner_optima.TABLES,
     **learner_papers.TABLES,
     **learner_orders.TABLES,
+    **learner_expected.TABLES,
 }
 
 

@@ -40,7 +40,23 @@ FUNCTIONS = [
     )
 ]
 #: The same of the ring of looped networks.
-LOOPED = [f"looped/{name}" for name in ("floats", "near", "network", "programs", "residuals")]
+LOOPED = [
+    f"looped/{name}"
+    for name in (
+        "algorithms",
+        "definite",
+        "floats",
+        "judge",
+        "lattice",
+        "limits",
+        "near",
+        "network",
+        "panels",
+        "polynomials",
+        "programs",
+        "residuals",
+    )
+]
 
 
 def attack_module(module: str) -> dict[str, Any]:

@@ -32,7 +32,7 @@ AIMS: dict[str, list[str]] = {
     "core/samples": _tests("samples"),
     "core/separated": _tests("separated", "claims"),
     "core/texts": _tests("texts"),
-    "looped/algorithms": [*_tests("algorithms"), *LOOPED, *_tests("looped_forgeries", "panel_units")],
+    "looped/algorithms": _tests("algorithms", "identities", "loop_judge"),
     "looped/definite": _tests("definite"),
     "looped/floats": _tests("floats"),
     "looped/identified": ["tests/compile/test_attention.py"],

@@ -133,7 +133,7 @@ def fit(network: Network, a: Algorithm) -> None:
     values = [len(head.value.bias) for head in heads]
     sizes = {"softmax": (sum(values), sum(values)), "solve": (sum(_systems(heads)), _pairs(heads))}
     wanted, terms = sizes.get(a.gather, (len(a.term.outputs), a.m))
-    alike = {"softmax": "softmax", "mesa": "solve"}.get(kind, "mean" if network.loop.mean else "sum") == a.gather
+    alike = {"softmax": "softmax", "mesa": "solve"}.get(kind) == a.gather
     if (a.m, len(a.term.outputs)) != (wanted, terms):
         raise Malformed("claim", f"from {len(a.term.outputs)} terms there is no m of {a.m} numbers")
     if a.gather in ("solve", "softmax") and not alike:
@@ -214,8 +214,7 @@ def identities(network: Network, a: Algorithm, v: Values) -> Iterator[Identity]:
         )
     elif a.gather == "softmax":
         yield "step", _apart(term, [u for head in loop.heads for u in head.value(key)])
-    moved = {}
-    if a.gather in ("mean", "sum"):
+    if a.gather not in ("solve", "softmax"):
         both = [p + q for p, q in zip(v.m, v.n, strict=True)]
         listed = {"m": v.m, "n": v.n, "both": both, "nothing": [0] * a.m, "one": term}
         moved = {which: a.step.run({"s": state, "m": m}) for which, m in listed.items()}
