@@ -117,12 +117,9 @@ def _equals(network: Network, a: Algorithm) -> Verdict:
 
 def _fails(network: Network, a: Algorithm) -> tuple[str, dict[tuple[str, int], int], int]:
     """Why the network may not be the algorithm, and where; empty if it is, with the number of identities."""
-    why = structure(network, a)
-    if why:
-        return why, NONE, 0
     ring = Ring()
     v = Values(**{group: list(ring.variables(group, count)) for group, count in Values.sizes(a).items()})
-    why = unmarked(network, a, v)
+    why = structure(network, a) or unmarked(network, a, v)
     if why:
         return why, NONE, 0
     for name, flag, judges in panels.flags(network, a, v):
