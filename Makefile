@@ -74,7 +74,7 @@ docs: $(VENV)/docs.stamp
 
 notebooks: $(VENV)/docs.stamp
 	@mkdir -p build/notebooks
-	@for page in docs/start docs/paper-one docs/paper-two docs/house docs/howto/*; do \
+	@for page in docs/start docs/paper-one docs/paper-two docs/house docs/howto/* docs/cases/*; do \
 	  $(BIN)/jupytext --quiet --from md:myst --to ipynb --output build/notebooks/$$(basename $${page%.md}).ipynb $${page%.md}.md; done
 	@ls build/notebooks
 

@@ -126,6 +126,7 @@ def test_trapezoids_tile_a_line_or_do_not() -> None:
     assert line.tiles
     assert len(line.without_commonest().values) == 2
     assert not replace(line, bias=line.bias * 1.25).tiles
+    assert not replace(line, weight=line.weight * [1.0, 2.0]).tiles  # ramps of other slopes
     hole = replace(line, weight=line.weight[[0, 2, 3, 4]], bias=line.bias[[0, 2, 3, 4]], values=line.values[1:])
     assert not hole.tiles
     assert hole.without_commonest() is hole.merge(5.0) is hole
