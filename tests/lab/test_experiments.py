@@ -72,6 +72,15 @@ SMALL = {
         for task in ("keys", "bytes")
         for how in ("backprop", "kl", "gaussian")
     ],
+    "gradient-step": [{"d": 3, "examples": 4, "steps": steps, "batch": 64} for steps in (5, 20)],
+    "looped-optimum": [
+        {"d": 3, "examples": 6, "loops": loops, "start": start, "steps": 5, "batch": 16}
+        for loops, start in ((1, "small"), (2, "identity"))
+    ],
+    "one-step-or-mesa": [
+        {"model": kind, "n": 2, "T": 5, "noise": 0.1, "steps": 5, "batch": 8}
+        for kind in ("linear", "softmax", "mesa")
+    ],
     "grading-and-training": [
         {"optimiser": kind, "how": how, "steps": 10}
         for kind in ("sgd", "adam")
@@ -221,3 +230,26 @@ def test_a_flat_readout_gives_no_gradient_and_nothing_moves() -> None:
     assert row["right"] == row["right_before"] == row["answers"]
     moved = find("fine-tuning").run({"part": "return", "noise": 0.01, "steps": 0}, 3)[0]
     assert moved["right"] == moved["right_before"] < moved["answers"]
+
+
+def test_adam_comes_to_the_proved_gradient_step() -> None:
+    """Few components, so that seconds are enough; the twin starts from weights of no structure."""
+    row = find("gradient-step").run({"d": 2, "examples": 8, "steps": 500, "batch": 256}, 0)[0]
+    assert row["cosine"] > 0.99
+    assert row["built"] * 0.99 < row["loss"] < row["built"] * 1.02
+
+
+def test_the_best_loop_is_the_one_that_is_known() -> None:
+    """One loop: a = n/(n + d + 1), and the loss is d(d + 1)/(n + d + 1)."""
+    row = find("looped-optimum").run(
+        {"d": 4, "examples": 10, "loops": 1, "start": "small", "steps": 1, "batch": 8}, 0
+    )[0]
+    assert row["a"] == pytest.approx(10 / 15, abs=0.02)
+    assert row["built"] == pytest.approx(20 / 15, rel=0.05)
+
+
+def test_a_built_mesa_layer_solves_what_a_step_does_not() -> None:
+    row = find("one-step-or-mesa").run(
+        {"model": "softmax", "n": 2, "T": 12, "noise": 0.0, "steps": 1, "batch": 8}, 0
+    )[0]
+    assert row["mesa"] < 0.5 * row["step"] < 0.5 * row["zero"]

@@ -1,0 +1,160 @@
+"""Looped linear attention: does Adam come to the preconditioner that theory names, from wherever it starts?
+
+One block, repeated L times, is w <- w + A mean (y - <w, x> + <u, x>) x. The best multiple a of the identity is
+compared with what is trained; x and the true weights are normal, so that the query's error is |w - w*|^2.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from onelayer.lab.experiment import Case, Preset, Row, Verdict
+from onelayer.lab.pictures import figure, line
+from onelayer.lab.statistics import interval, interval_by_group, paired, share
+
+QUESTION = "Does Adam find the best looped linear attention, a multiple of the identity, from every start?"
+HYPOTHESES = (
+    "Yes: the population's minimum has A near the inverse covariance and u = 0, and gradient flow finds it "
+    "(Gatmiry et al.); with one loop a = n/(n + d + 1) exactly.",
+)
+EXTRAS = ("torch",)
+RATE, MEASURED = 1e-2, 2**13
+STARTS = {"small": (0.0, 0.02), "random": (0.0, 0.15), "identity": (1.0, 0.02)}
+#: Relative: a loss this near is as good; A may be twice as far, and u as long, and the layer is still the same.
+NEAR = 0.05
+
+
+def cases(preset: Preset) -> list[Case]:
+    quick = preset == "quick"
+    return [
+        {
+            "d": 10,
+            "examples": n,
+            "loops": L,
+            "start": start,
+            "steps": 400 if quick else 6000,
+            "batch": 128 if quick else 512,
+        }
+        for n in ((20,) if quick else (20, 100))
+        for L in ((1, 2, 5) if quick else (1, 2, 5, 10))
+        for start in STARTS
+    ]
+
+
+def run(case: Case, seed: int) -> list[Row]:
+    from onelayer.lab import prompts
+    from onelayer.lab.networks import framework
+
+    d, n, L = case["d"], case["examples"], case["loops"]
+    middle, spread = STARTS[case["start"]]
+    twin = prompts.start({"A": ((d, d), spread), "u": ((d,), spread)}, seed)
+    twin["A"].data += middle * framework().eye(d)
+    prompts.fit(twin, _looped(L), _drawing(d, n, case["batch"]), case["steps"], RATE, seed)
+    fresh = prompts.fresh(_drawing(d, n, MEASURED), seed)
+
+    def loss_of(a: float) -> float:
+        return prompts.measure(prompts.given({"A": a * np.eye(d), "u": np.zeros(d)}), _looped(L), fresh)
+
+    a = _smallest(loss_of, 0.2, 1.2)
+    A, u = prompts.numbers(twin["A"]), prompts.numbers(twin["u"])
+    return [
+        {
+            "loss": prompts.measure(twin, _looped(L), fresh),
+            "more_loops": prompts.measure(twin, _looped(2 * L), fresh),
+            "built": loss_of(a),
+            "a": a,
+            "trained_a": float(np.trace(A) / d),
+            "off": float(np.linalg.norm(A - a * np.eye(d)) / np.linalg.norm(a * np.eye(d))),
+            "skew": float(np.linalg.norm(A - A.T) / 2 / np.linalg.norm(a * np.eye(d))),
+            "u": float(np.linalg.norm(u)),
+        }
+    ]
+
+
+def _drawing(d: int, n: int, batch: int) -> Any:
+    """Second moments of n normal examples, and true weights."""
+    from onelayer.lab.networks import framework
+
+    torch = framework()
+
+    def draw(generator: Any) -> Any:
+        x = torch.randn((batch, n, d), generator=generator)
+        return x.transpose(1, 2) @ x / n, torch.randn((batch, d), generator=generator)
+
+    return draw
+
+
+def _looped(loops: int) -> Any:
+    def loss(t: Any, tasks: Any) -> Any:
+        moments, true = tasks
+        w = 0 * true
+        for _ in range(loops):
+            w = w + (moments @ (true - w + t["u"])[..., None])[..., 0] @ t["A"].T
+        return ((w - true) ** 2).sum(1).mean()
+
+    return loss
+
+
+def _smallest(function: Any, low: float, high: float, turns: int = 24) -> float:
+    """Where a function with one valley is smallest, by golden sections."""
+    golden = (5**0.5 - 1) / 2
+    left, right = high - golden * (high - low), low + golden * (high - low)
+    at_left, at_right = function(left), function(right)
+    for _ in range(turns):
+        if at_left < at_right:
+            high, right, at_right = right, left, at_left
+            left = high - golden * (high - low)
+            at_left = function(left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + golden * (high - low)
+            at_right = function(right)
+    return (low + high) / 2
+
+
+def plot(rows: list[Row]) -> Any:
+    made, (left, right) = figure(columns=2, width=10)
+    most = max(row["examples"] for row in rows)
+    for start in sorted({row["start"] for row in rows}):
+        some = [{**row, "ratio": row["loss"] / row["built"]} for row in rows if row["start"] == start]
+        some = [row for row in some if row["examples"] == most]
+        line(left, interval_by_group(some, "loops", "ratio"), f"from {start}")
+        line(right, interval_by_group(some, "loops", "off"), f"from {start}")
+    left.set(xlabel="loops", ylabel="loss over that of the best multiple of the identity")
+    right.set(xlabel="loops", ylabel="distance of A to it, relative", yscale="log")
+    left.legend()
+    return made
+
+
+def verdict(rows: list[Row]) -> Verdict:
+    findings = []
+    for n in sorted({row["examples"] for row in rows}):
+        for L in sorted({row["loops"] for row in rows if row["examples"] == n}):
+            some = [row for row in rows if (row["examples"], row["loops"]) == (n, L)]
+            keys = [(r["start"], r["seed"]) for r in some]
+            losses, built = (dict(zip(keys, [r[name] for r in some], strict=True)) for name in ("loss", "built"))
+            findings.append(
+                f"{n} examples, {L} loops: the best a is {interval(r['a'] for r in some)} with loss "
+                f"{interval(r['built'] for r in some)}; trained a {interval(r['trained_a'] for r in some)}, loss "
+                f"over it {paired(losses, built, ratio=True)}, A off by {interval(r['off'] for r in some)} (its "
+                f"antisymmetric part {interval(r['skew'] for r in some)}), |u| {interval(r['u'] for r in some)}; "
+                "twice the loops at test time lower the loss in "
+                f"{share(r['more_loops'] < r['loss'] for r in some)} runs."
+            )
+    as_good, there = (
+        share(row["loss"] < (1 + NEAR) * row["built"] for row in rows),
+        share(found(row) for row in rows),
+    )
+    says = (
+        f"Trained layers are as good as the best multiple of the identity (loss within {100 * NEAR:.0f}%) in "
+        f"{as_good} runs, and are it in {there}."
+    )
+    answer: Any = "yes" if there.successes == there.trials else "partly" if as_good.successes else "no"
+    return Verdict(answer, says, tuple(findings))
+
+
+def found(row: Row) -> bool:
+    """Whether a run is there: its loss, A and u."""
+    return bool(row["loss"] < (1 + NEAR) * row["built"] and row["off"] < 2 * NEAR and row["u"] < NEAR)
