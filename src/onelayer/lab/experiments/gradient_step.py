@@ -25,7 +25,7 @@ EXTRAS = ("torch",)
 LOW, HIGH = -0.5, 0.5
 RATE, MEASURED = 1e-2, 2**14
 #: Two layers are called the same above this cosine of their coefficients, and within this share of the risk.
-SAME, NEAR = 0.999, 0.01
+SAME, NEAR = 0.99, 0.01
 
 
 def cases(preset: Preset) -> list[Case]:
