@@ -98,7 +98,7 @@ ALL = {
     "sixteen_bits": sixteen_bits.run,
 }
 ONLY_IF_NAMED = {"lines", "shards", "large_text", "trained_formulas"}
-ONE_BY_ONE = {"learners": learners.TABLES}
+ONE_BY_ONE = {"learners": learners.TABLES, "growth": growth.TABLES}
 RESULTS = Path(__file__).parent / "results"
 
 

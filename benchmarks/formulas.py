@@ -100,7 +100,8 @@ def try_formula(
     wanted = wanted if asked.target.per == "token" else wanted[:, None]
     error = np.abs(forward(made.built.transformer, X).astype(np.float64) - wanted).max()
     cpu = round(time.process_time() - start, 2)
-    return row | found | {"found": float(error), "parameters": made.built.transformer.n_parameters, "cpu": cpu}
+    size = {"parameters": made.built.transformer.n_parameters, "heads": made.built.transformer.attention.heads}
+    return row | found | {"found": float(error)} | size | {"cpu": cpu}
 
 
 def tokens() -> list[int]:

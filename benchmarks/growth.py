@@ -5,14 +5,19 @@
 The formulas are the thirty of `formulas`. Every size is that of a model whose tolerance was proved: at 8 tokens in
 float64 for the tolerances, at 8 and 512 tokens in float32 for the other table. Some units and weights are there at
 any tolerance (embedding, heads, first units): where models are small they hide the exponent, so sizes are described
-as a + b/t^s, too, from 0.05 to 0.001 alone. ONELAYER_BENCH_ROWS names a file by which a run may be continued, and
-no row is begun after ONELAYER_BENCH_SECONDS of CPU time.
+as a + b/t^s, too, from 0.05 to 0.001 alone. A function of pairs of tokens is a sum of waves, of which a smaller
+tolerance takes more, with two heads each: its size jumps with every wave. `python -m benchmarks growth:pairs` fits
+sizes with as many heads, and keeps the other tables.
+
+ONELAYER_BENCH_ROWS names a file by which a run may be continued, and no row of the large tables is begun after
+ONELAYER_BENCH_SECONDS of CPU time.
 """
 
 from __future__ import annotations
 
 import os
 import time
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -22,11 +27,18 @@ from benchmarks import continued
 from benchmarks.formulas import FORMULAS, power, try_formula
 
 Row = dict[str, Any]
+SUMMARY, EACH = "Growth of parameters with 1/tolerance, 8 tokens, float64", "Each formula"
 COARSE, FINE = (0.05, 0.001, 0.01, 0.02, 0.005, 0.002), (1e-4, 1e-5)
 #: In float32: a tolerance, and numbers of tokens.
 INSIST, TOKENS = 0.01, (8, 512)
+SINGLE = f"In float32 and nothing else, within {INSIST}"
 #: Exponents s that are tried for a size of a + b/t^s, and how near 1/2 they are to be.
 EXPONENTS, NEAR = np.arange(0.2, 1.0, 0.005), 0.1
+#: Functions of pairs of tokens, and tolerances between two numbers of heads.
+PAIRS = {
+    "mean(exp(-(x - y)**2))": (0.05, 0.03, 0.02, 0.015, 0.01, 0.005, 0.003, 0.002, 0.0015, 0.001),
+    "mean((y - x)/(0.1 + (y - x)**2))": (0.02, 0.015, 0.01, 0.0075, 0.005),
+}
 EXPONENT = {"exponent, 0.05 to 0.001": COARSE, "exponent, 0.001 and less": (0.001, *FINE)}
 
 
@@ -76,6 +88,22 @@ def summary(lines: list[Row]) -> list[Row]:
     return found
 
 
+def pairs() -> list[Row]:
+    """Of functions of pairs of tokens: sizes with as many heads as a + b/t^s."""
+    found = []
+    for text, tolerances in PAIRS.items():
+        ((_, d, low, high),) = (formula for formula in FORMULAS if formula[0] == text)
+        rows = [try_formula(text, d, low, high, 8, t, ("float64",), None) for t in tolerances]
+        for heads in dict.fromkeys(row["heads"] for row in rows):
+            mine = [row for row in rows if row["heads"] == heads and row["proved"]]
+            sizes = {name: [row[name] for row in mine] for name in ("tolerance", "parameters")}
+            line: Row = {"formula": text, "heads": heads, "tolerances": " ".join(map(str, sizes["tolerance"]))}
+            line |= {"parameters": " ".join(map(str, sizes["parameters"]))}
+            found.append(line | less_a_constant(sizes["tolerance"], sizes["parameters"]))
+            print(found[-1], flush=True)
+    return found
+
+
 def in_float32(rows: list[Row]) -> list[Row]:
     """What whoever insists on float32 gets: sizes that grow with the number of tokens, or a refusal."""
     found = []
@@ -109,7 +137,16 @@ def run() -> dict[str, list[Row]]:
     lines = growth([row for found in double for row in found])
     asked = {"rows asked for": len(double) + len(single), "measured": sum(map(len, (*double, *single)))}
     return {
-        "Growth of parameters with 1/tolerance, 8 tokens, float64": [asked | line for line in summary(lines)],
-        "Each formula": lines,
-        f"In float32 and nothing else, within {INSIST}": in_float32([row for found in single for row in found]),
+        SUMMARY: [asked | line for line in summary(lines)],
+        EACH: lines,
+        SINGLE: in_float32([row for found in single for row in found]),
+        "pairs": pairs(),
     }
+
+
+def measured_with_all(title: str) -> list[Row]:
+    return run()[title]
+
+
+#: By which one of them is measured again.
+TABLES = {title: partial(measured_with_all, title) for title in (SUMMARY, EACH, SINGLE)} | {"pairs": pairs}
