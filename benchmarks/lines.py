@@ -29,6 +29,7 @@ FUNCTIONS = [
         "blocks",
         "deviation",
         "differences",
+        "extremes",
         "formulas",
         "intervals",
         "jets",
@@ -36,7 +37,11 @@ FUNCTIONS = [
         "ordering",
         "pooled",
         "ramps",
+        "relaxations",
+        "rounding",
+        "simplices",
         "symmetry",
+        "targets",
     )
 ]
 #: The same of the ring of looped networks.
