@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onelayer.compile.memorize import memorize
@@ -67,17 +67,34 @@ def test_what_leaves_the_range_is_refused() -> None:
         absorb(Transformer(large), [0, 100])
 
 
-@pytest.mark.parametrize("mapping", ["temperature", "rank_one", "lattice"])
-def test_the_compiler_has_this_symmetry(mapping: str) -> None:
+@pytest.mark.parametrize("mapping", ["temperature", "shared_query", "lattice", "averages"])
+@settings(max_examples=8)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.lists(st.integers(-40, 20), min_size=1, max_size=3),
+    st.sampled_from(["float32", "float64"]),
+)
+def test_the_compiler_has_this_symmetry(mapping: str, seed: int, grades: list[int], dtype: str) -> None:
     """Components scaled by powers of two leave the margin the same to the last bit."""
-    rng = np.random.default_rng(4)
-    X, Y = rng.normal(size=(8, 3, 2)), rng.integers(0, 3, (8, 3))
+    rng = np.random.default_rng(seed)
+    X, Y = rng.normal(size=(8, 3, len(grades))), rng.integers(0, 3, (8, 3))
     margins = []
-    for scale in ([1.0, 1.0], [1.0, 2.0**-20]):
-        model = memorize(X * scale, Y, mapping=mapping, dtype="float64", certify=False)
+    for scaled in (X, X * np.exp2(grades)):
+        model = memorize(scaled, Y, mapping=mapping, dtype=dtype, certify=False)
         margins.append(model.ledger.number("margin"))
-        assert (model.predict(X * scale) == Y).all()
+        assert (model.predict(scaled) == Y).all()
     assert margins[0] == margins[1]
+
+
+def test_directions_drawn_for_the_tokens_as_they_are_do_not_have_it() -> None:
+    """`rank_one` chooses among directions of the tokens as they come: another one is best for scaled tokens."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(8, 3, 3)), rng.integers(0, 3, (8, 3))
+    plain, scaled = (
+        memorize(X * np.exp2(grades), Y, mapping="rank_one", dtype="float64", certify=False)
+        for grades in ([0, 0, 0], [0, -20, -40])
+    )
+    assert plain.ledger.number("margin") != scaled.ledger.number("margin")
 
 
 def test_statement() -> None:

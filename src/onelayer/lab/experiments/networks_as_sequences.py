@@ -25,8 +25,11 @@ HYPOTHESES = (
     "The number of parameters is a sum over tokens: one head counts it exactly where it is given sizes, and "
     "predicts it from the logarithms of axes better than a map of their sum.",
     "Whether answers survive in float16 is written in the largest and smallest weights.",
+    "What was learned of some readouts says less of a kind that was not among them.",
 )
 EXTRAS: tuple[str, ...] = ()
+#: A kind of readout that a second fit has not seen, and how many networks a fit and a question take.
+UNSEEN, FEWEST = "table", 4
 
 
 def cases(preset: Preset) -> list[Case]:
@@ -36,7 +39,7 @@ def cases(preset: Preset) -> list[Case]:
 def run(case: Case, seed: int) -> list[Row]:
     rng = np.random.default_rng([seed, 23])
     tokens: list[Array] = []
-    sizes, alive, refused = [], [], 0
+    sizes, alive, families, refused = [], [], [], 0
     while len(tokens) < case["networks"]:
         made = draw_network(rng)
         if made is None:
@@ -46,28 +49,38 @@ def run(case: Case, seed: int) -> list[Row]:
         tokens.append(encode(model))
         sizes.append(np.log2(model.n_parameters))
         alive.append(survives(model, X, Y))
+        families.append(model.ledger["readout"])
     exact = all(t[:, COMPONENTS.index("size")].sum() == round(2**s) for t, s in zip(tokens, sizes, strict=True))
     summed = np.stack([t[:, READ].sum(axis=0) for t in tokens])
     moments = np.stack([second_moments(t) for t in tokens])
+    size, lives, place = np.array(sizes), np.array(alive, float), np.arange(len(sizes))
+    splits = {"": place < len(size) // 2, "unseen_": np.array(families) != UNSEEN}
     rows = []
     for how, features in (("attention", moments), ("sum", summed)):
-        size, lives = _predict(features, np.array(sizes)), _predict(features, np.array(alive, float))
-        half = len(sizes) // 2
-        off = np.abs(2 ** (size - np.array(sizes[half:])) - 1)
-        right = float(np.mean((lives > 0.5) == np.array(alive[half:])))
-        usual = float(np.mean(np.array(alive[half:]) == (np.mean(alive[:half]) > 0.5)))
-        said = {"relative_error": float(np.median(off)), "float16_right": right, "float16_usual": usual}
-        rows.append({"how": how, **said, "exact": int(exact), "survive": float(np.mean(alive)), "refused": refused})
+        row: Row = {"how": how, "exact": int(exact), "survive": float(lives.mean()), "refused": refused}
+        for name, seen in splits.items():
+            row |= {f"{name}{what}": value for what, value in _judge(features, size, lives, seen).items()}
+        rows.append(row)
     return rows
 
 
-def _predict(features: Array, wanted: Array) -> Array:
-    """Ridge fitted on the first half, its strength chosen inside it, asked for the second."""
-    half = len(wanted) // 2
-    mean, spread = standards(features[:half])
-    A, seen = (features - mean) / spread, wanted[:half]
-    weights, offset = fit_ridge(A[:half], seen, choose_ridge(A[:half], seen))
-    return np.clip(A[half:] @ weights + offset, seen.min(), seen.max())  # nothing beyond what was seen
+def _judge(features: Array, size: Array, lives: Array, seen: Array) -> dict[str, float | None]:
+    """How good a fit to the networks that are seen is about the others; unknown if there are too few of either."""
+    if seen.sum() < FEWEST or (~seen).sum() < FEWEST:
+        return dict.fromkeys(("relative_error", "float16_right", "float16_usual"))
+    off = np.abs(2 ** (_predict(features, size, seen) - size[~seen]) - 1)
+    right = (_predict(features, lives, seen) > 0.5) == lives[~seen]
+    usual = lives[~seen] == (lives[seen].mean() > 0.5)
+    names = ("relative_error", "float16_right", "float16_usual")
+    return dict(zip(names, (float(np.median(off)), float(right.mean()), float(usual.mean())), strict=True))
+
+
+def _predict(features: Array, wanted: Array, seen: Array) -> Array:
+    """What a ridge fitted to the networks that are seen, its strength chosen among them, says of the others."""
+    mean, spread = standards(features[seen])
+    A, known = (features - mean) / spread, wanted[seen]
+    weights, offset = fit_ridge(A[seen], known, choose_ridge(A[seen], known))
+    return np.clip(A[~seen] @ weights + offset, known.min(), known.max())  # nothing beyond what was seen
 
 
 def plot(rows: list[Row]) -> Any:
@@ -103,6 +116,12 @@ def verdict(rows: list[Row]) -> Verdict:
         f"{error['sum']}; one over the other, seed by seed: {size}.",
         f"Survival in float16 (share {interval(row['survive'] for row in by['sum'])}): right "
         f"{right['attention']}, of summed tokens {right['sum']}, always the usual answer {usual}.",
+        f"Readouts of a kind that was not fitted to ({UNSEEN}): size off by "
+        f"{interval(row['unseen_relative_error'] for row in by['attention'])}, of summed tokens "
+        f"{interval(row['unseen_relative_error'] for row in by['sum'])}; float16 right "
+        f"{interval(row['unseen_float16_right'] for row in by['attention'])}, of summed tokens "
+        f"{interval(row['unseen_float16_right'] for row in by['sum'])}, the usual answer of the others "
+        f"{interval(row['unseen_float16_usual'] for row in by['sum'])}.",
         f"{sum(row['refused'] for row in by['sum'])} data sets were refused by the compiler and drawn again.",
     )
     told = f"float16 foretold in {right['attention']} ({usual} by the usual answer)"
