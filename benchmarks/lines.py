@@ -40,6 +40,7 @@ FUNCTIONS = [
         "relaxations",
         "rounding",
         "simplices",
+        "slopes",
         "symmetry",
         "targets",
     )

@@ -68,7 +68,7 @@ AIMS: dict[str, list[str]] = {
     "functions/relaxations": _tests("relaxation_lines", "relaxations"),
     "functions/rounding": _tests("rounding_by_hand", "pooled_by_hand", "branch"),
     "functions/simplices": _tests("simplices", "orderings"),
-    "functions/slopes": _tests("branch"),
+    "functions/slopes": _tests("slopes_by_hand"),
     "functions/symmetry": _tests("orderings"),
     "functions/targets": _tests("targets_by_hand", "targets"),
     "search/builder": SEARCH,
