@@ -37,7 +37,7 @@ HOWS = ("backprop", "kl", "gaussian")
 
 def cases(preset: Preset) -> list[Case]:
     quick = preset == "quick"
-    steps = 180 if quick else 1500
+    steps = 160 if quick else 1500
     settings = [(4, 0.1), (4, 0.3)] if quick else [(4, 0.1), (4, 0.3), (8, 0.5), (16, 0.1)]
     made = [("keys", "backprop", 0, 0.0), ("bytes", "backprop", 0, 0.0), ("keys", "kl", 1, 0.1)]
     made += [("keys", how, *setting) for how in HOWS[1:] for setting in settings]
