@@ -27,6 +27,7 @@ FUNCTIONS = [
     for name in (
         "algebra",
         "blocks",
+        "branch",
         "deviation",
         "differences",
         "extremes",

@@ -52,7 +52,7 @@ AIMS: dict[str, list[str]] = {
     "looped/witnesses": [*_tests("witnesses"), *LOOPED, *_tests("panels")],
     "functions/algebra": _tests("algebra"),
     "functions/blocks": _tests("blocks_by_hand", "blocks::test_a_block_is_as_far_from_its_line_as_is_said"),
-    "functions/branch": _tests("branch"),
+    "functions/branch": _tests("branch_by_hand"),
     "functions/cells": _tests("functions"),
     "functions/deviation": _tests("deviation"),
     "functions/differences": _tests("blocks_by_hand", "blocks::test_a_block_is_as_far_from_its_line_as_is_said"),
