@@ -273,6 +273,11 @@ def test_an_interrupted_run_has_a_page_too(tmp_path) -> None:
     page = report.as_html(report.sections(tmp_path, "quick"))
     assert "Open." in page
     assert "5 pieces of work are missing" in page
+    lab.run("toy", seeds=5, results=tmp_path, jobs=1)
+    sorted((tmp_path / "toy" / "quick").iterdir())[0].unlink()
+    page = report.as_html(report.sections(tmp_path, "quick"))
+    assert "1 pieces of work are missing, and with them an answer. So far: To 5" in page
+    assert "Yes." not in page
 
 
 def test_what_cannot_be_is_said(tmp_path) -> None:  # of no rows at all: test_shipped

@@ -6,7 +6,7 @@ import base64
 import html
 import io
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -111,9 +111,13 @@ def _source(given: Shipped) -> str:
 
 
 def _judge_rows(experiment: Experiment, rows: list[Row], missing: int) -> tuple[Verdict, bytes]:
-    """Verdict and picture; an interrupted run may not have the rows that they compare."""
+    """Verdict and picture; an interrupted run has no answer, and may not have the rows that they compare."""
     try:
-        return judge(experiment, rows), _png(experiment.plot(rows))
+        found = judge(experiment, rows)
+        if missing:
+            says = f"{missing} pieces of work are missing, and with them an answer. So far: {found.says}"
+            found = replace(found, answer="open", says=says)
+        return found, _png(experiment.plot(rows))
     except (ArithmeticError, LookupError, TypeError, ValueError):
         if not missing:
             raise
@@ -176,11 +180,12 @@ def _table(rows: list[Row]) -> str:
     return "<table><tr>" + "".join(f"<th>{_e(name)}" for name in columns) + f"</tr>{body}</table>"
 
 
-def as_markdown(found: list[Section]) -> str:
-    """The same without pictures, for terminals and diffs."""
-    lines = ["# The lab: does the theory hold on real machines?", "", "Measured, not proved.", ""]
+def as_markdown(found: list[Section], level: int = 1) -> str:
+    """The same without pictures, for terminals and diffs; at level 0 without headings, inside another page."""
+    lines = ["# The lab: does the theory hold on real machines?", "", "Measured, not proved.", ""] if level else []
     for s in found:
-        lines += [f"## {s.experiment.QUESTION}", "", f"**{s.verdict.answer.capitalize()}.** {s.verdict.says}", ""]
+        question = f"## {s.experiment.QUESTION}" if level else f"**{s.experiment.QUESTION}**"
+        lines += [question, "", f"**{s.verdict.answer.capitalize()}.** {s.verdict.says}", ""]
         lines += [f"- {finding}" for finding in s.verdict.findings]
         lines += ["", said] if (said := _earlier(s)) else []
         lines += ["", " ".join(filter(None, (f"{_counted(s)}.", s.source))), "", f"    {s.command}", ""]

@@ -12,8 +12,8 @@ import numpy as np
 
 from onelayer.compile.learner import learner
 from onelayer.lab.experiment import Case, Preset, Row, Verdict
-from onelayer.lab.pictures import figure, line
-from onelayer.lab.statistics import interval, interval_by_group, paired, share
+from onelayer.lab.pictures import factor_line, figure
+from onelayer.lab.statistics import factors, interval, paired, share
 from onelayer.learners.cubic import coefficients_of
 
 QUESTION = "Does Adam find the gradient step that is proved to be the best linear attention layer?"
@@ -92,12 +92,12 @@ def plot(rows: list[Row]) -> Any:
     made, (left, right) = figure(columns=2, width=10)
     for d in sorted({row["d"] for row in rows}):
         mine = [row for row in rows if row["d"] == d]
-        some = [{**row, "gap": row["loss"] / row["built"] - 1, "off": 1 - row["cosine"]} for row in mine]
-        line(left, interval_by_group(some, "steps", "gap"), f"{d} components")
-        line(right, interval_by_group(some, "steps", "off"), f"{d} components")
-    left.set(xscale="log", xlabel="steps of Adam", ylabel="loss above the constructed layer's, relative")
-    left.set_yscale("symlog", linthresh=1e-3)
+        some = [{**row, "ratio": row["loss"] / row["built"], "off": 1 - row["cosine"]} for row in mine]
+        factor_line(left, factors(some, "steps", "ratio"), f"{d} components")
+        factor_line(right, factors(some, "steps", "off"), f"{d} components")
+    left.set(xscale="log", xlabel="steps of Adam", ylabel="loss over that of the constructed layer")
     right.set(xscale="log", yscale="log", xlabel="steps of Adam", ylabel="1 - cosine of coefficients")
+    left.axhline(1, color="grey", linestyle=":")
     left.legend()
     return made
 
