@@ -48,3 +48,18 @@ def test_it_travels_through_cross_validation_and_search() -> None:
 def test_unknown_learners_are_refused() -> None:
     with pytest.raises(OptionError, match="a learner among"):
         InContextRegressor("nothing").fit(X, Y)
+
+
+@pytest.mark.parametrize("learner", ["mesa", "kernel"])
+def test_learners_that_take_no_steps_are_given_none(learner: str) -> None:
+    X, y = np.random.default_rng(0).uniform(-1, 1, (20, 3)), np.arange(20.0)
+    found = InContextRegressor(learner).fit(X, y).predict(X)
+    assert np.isfinite(found).all()
+    if learner == "mesa":
+        np.testing.assert_allclose(found, LinearRegression().fit(X, y).predict(X), atol=1e-9)
+
+
+@pytest.mark.parametrize("learner", ["recurrence", "causal_step", "logistic"])
+def test_learners_of_series_or_labels_are_no_regressors(learner: str) -> None:
+    with pytest.raises(OptionError, match=f"reads examples with real answers.*learner='{learner}'"):
+        InContextRegressor(learner).fit(np.ones((4, 2)), np.arange(4.0))

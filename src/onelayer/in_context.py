@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onelayer.compile.learner import learner
-from onelayer.errors import MissingExtraError
+from onelayer.errors import MissingExtraError, OptionError
 
 try:
     from sklearn.base import BaseEstimator, RegressorMixin
@@ -20,6 +20,8 @@ except ModuleNotFoundError as error:
     raise MissingExtraError("InContextRegressor", "sklearn", "sklearn") from error
 
 Array = NDArray[Any]
+#: Learners that take no steps; and those that read a series, or labels.
+SOLVED, OTHERS = {"mesa", "kernel"}, {"causal_step", "recurrence", "logistic"}
 
 
 class InContextRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -67,6 +69,10 @@ class InContextRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  
 
     def fit(self, X: Any, y: Any) -> InContextRegressor:
         """Keep the examples, and build the network for their box."""
+        if self.learner in OTHERS:
+            needs = "a learner that reads examples with real answers"
+            remedy = "Use ridge, lasso, gd, mesa or kernel; onelayer.learner has the others."
+            raise OptionError("InContextRegressor", needs, f"learner={self.learner!r}", remedy)
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, multi_output=True)
         self.X_offset_ = X.mean(axis=0) if self.fit_intercept else np.zeros(X.shape[1])
         self.y_offset_ = y.mean(axis=0) if self.fit_intercept else np.zeros(y.shape[1:])
@@ -81,7 +87,7 @@ class InContextRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  
             outputs=1 if y.ndim == 1 else y.shape[1],
             low=-reach,
             high=reach,
-            steps=self.steps,
+            steps=None if self.learner in SOLVED else self.steps,
             certify=False,
             **(self.options or {}),
         )

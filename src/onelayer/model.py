@@ -100,14 +100,18 @@ class Model(Abilities, EqualByContent):
         the last bits, and for inputs that are not stored and lie on a ramp between two answers.
 
         A model of a function refuses sequences that its bound does not cover: with a token beyond the box, or of
-        another length. With ``outside`` "answer" it gives whatever the network does. With ``bounds`` a learner that
-        solves (mesa, recurrence) gives a pair: answers, and how far each may be from the exact ridge estimate.
+        another length; so does a learner with a bound. With ``outside`` "answer" it gives whatever the network
+        does. With ``bounds`` a learner that solves (mesa, recurrence) gives a pair: answers, and how far each may
+        be from the exact ridge estimate.
         """
         if isinstance(self.interface, Examples):
             if bounds:
                 return self.interface.predict_with_bounds(self.transformer, X, lengths, queries)
             ordered = path == "reference" or (path == "auto" and is_small(self.transformer))
-            return self.interface.predict(self.transformer, X, lengths, queries, in_order=ordered)
+            anywhere = outside == "answer"
+            return self.interface.predict(
+                self.transformer, X, lengths, queries, in_order=ordered, anywhere=anywhere
+            )
         sequences = self.ask(X, lengths)
         self.interface.admit(sequences, outside)
         return self.form.decode(self.rows(sequences, path), sequences.lengths)

@@ -68,6 +68,7 @@ def test_what_cannot_be_is_said_in_a_line(folder: Path) -> None:
     given = (folder / "examples.csv", "--query", folder / "queries.csv")
     assert "a learner among gd" in run("learner", "nothing", ok=64).stderr
     assert "needs penalty > 0" in run("learner", "ridge", "--tolerance", "0.1", ok=1).stderr
+    assert "recurrence forecasts a series. Use it in Python" in run("learn", "recurrence", *given, ok=64).stderr
     assert "Write name=value" in run("learn", "gd", *given, "--set", "eta", ok=64).stderr
     bad = folder / "bad.csv"
     bad.write_text("1,2,3\n1,x,3\n")

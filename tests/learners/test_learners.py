@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -341,3 +342,52 @@ def test_other_models_say_what_they_are() -> None:
         model.algorithm([[1.0]], [1.0], [[1.0]])
     with pytest.raises(OptionError, match="stored answers to certify"):
         made("gd").certify([[1.0]], [1.0])
+
+
+def test_inputs_beyond_the_box_of_a_bound_are_answered_if_asked_for() -> None:
+    model = onelayer.learner("ridge", d=2, penalty=0.1, tolerance=0.01)
+    X, y, far = np.array([[0.1, 0.2], [0.3, -0.4]]), np.array([0.1, 0.2]), np.array([[10.0, 0.0]])
+    for given in ((X, y, far), (X[None], y[None], far[None]), (10 * X, y, X), (X, 10 * y, X)):
+        with pytest.raises(DataError, match=r"for which the bound was proved.*outside=\"answer\""):
+            model.predict(*given)
+        np.testing.assert_allclose(model.predict(*given, outside="answer"), free_answers(model, given), atol=1e-12)
+
+
+def free_answers(model: onelayer.Model, given: tuple[Any, ...]) -> Any:
+    """Those of the same network without a bound."""
+    interface = replace(model.interface, error_bound=np.inf)
+    return replace(model, interface=interface, certificate=None).predict(*given)
+
+
+def test_complex_numbers_are_no_numbers_of_an_example() -> None:
+    X, y, q = np.ones((3, 2)), np.ones(3), np.ones((1, 2))
+    model = onelayer.learner("gd", d=2, certify=False)
+    for given in ((X + 1j, y, q), (X, y + 1j, q), (X, y, q + 1j), (X[None] + 1j, y[None], q[None])):
+        with pytest.raises(DataError, match=r"needs numbers; .* holds something else"):
+            model.predict(*given)
+    with pytest.raises(DataError, match="needs numbers"):
+        onelayer.learner("recurrence", certify=False).predict(np.ones(5) + 1j)
+
+
+def test_a_series_has_neither_answers_nor_queries() -> None:
+    model = onelayer.learner("recurrence", certify=False)
+    for given in (([1.0, 2.0, 3.0],), (None, [[1.0]])):
+        with pytest.raises(DataError, match=r"a series alone.*Give predict\(S\)"):
+            model.predict([1.0, 0.5, 0.25], *given)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("ridge", "alpha / N"), ("lasso", "penalty=alpha"), ("mesa", "ridge=alpha")]
+)
+def test_the_alpha_of_scikit_learn_is_named_as_it_is_here(name: str, words: str) -> None:
+    with pytest.raises(OptionError, match=words):
+        onelayer.learner(name, d=2, alpha=1.0)
+
+
+def test_the_ledger_says_whether_roundings_are_bounded() -> None:
+    known = onelayer.learner("lasso", d=2, penalty=0.1, steps=3, examples=5)
+    assert known.ledger.number("rounding_bound") == known.interface.rounding_bound < np.inf
+    unknown = onelayer.learner("mesa", d=2, examples=5)
+    assert unknown.ledger.number("rounding_bound") == np.inf
+    assert "nothing is proved" in unknown.ledger.meaning("rounding_bound")
+    assert "rounding_bound" not in onelayer.learner("mesa", d=2).ledger

@@ -131,6 +131,9 @@ def learn(
         given = options_of(more) | ({} if penalty is None else {"penalty": penalty})
         box: dict[str, Any] = {"low": -reach, "high": reach, "largest": max(1.0, float(np.abs(y).max()))}
         model = build_learner(name, d=max(1, X.shape[1]), steps=steps, tolerance=tolerance, **box, **given)
+    if model.interface_as(Examples, "learn").reads == "series":
+        needs, found = "a learner that reads examples", f"{name} forecasts a series"
+        raise OptionError("learn", needs, found, "Use it in Python: onelayer.learner(...).predict(series).")
     answers = model.predict(X, y, queries)
     if as_json:
         seconds = time.perf_counter() - begun

@@ -18,6 +18,12 @@ from onelayer.model import Model
 from onelayer.problems.algorithms import Algorithm
 from onelayer.problems.answers import AnswerForm
 
+#: What scikit-learn calls alpha, as it is called here.
+ALPHA = {
+    ("ridge", "alpha"): "Give penalty=alpha / N, for N examples: it is that of the mean loss.",
+    ("lasso", "alpha"): "Give penalty=alpha.",
+    ("mesa", "alpha"): "Give ridge=alpha.",
+}
 MOST_STEPS, MOST_EXAMPLES = 1 << 20, 1 << 22
 
 
@@ -64,10 +70,18 @@ def learner(
     proof = prove(built.transformer, built.algorithm, claims) if certify else None
     known = proof is not None and any(claim["type"] == "within" for claim in proof.claims)
     interface = as_interface(name, built, setting, near if known else float("inf"))
+    rounding: tuple[Constant, ...] = ()
     if examples is not None and proof is not None:
         proof, rounded = with_rounding(built.transformer, built.algorithm, proof, _box(setting, examples))
         interface = replace(interface, rounding_bound=rounded, most_examples=int(examples))
-    return Model(built.transformer, interface, as_ledger(built, proof), proof)
+        rounding = (_rounding(rounded, examples),)
+    return Model(built.transformer, interface, as_ledger(built, proof, rounding), proof)
+
+
+def _rounding(bound: float, examples: int) -> Constant:
+    about = f"for up to {examples:,} examples of the box, in any order of sums"
+    found = f"how far floats are from the algorithm {about}" if np.isfinite(bound) else f"nothing is proved {about}"
+    return Constant("rounding_bound", bound, found)
 
 
 def _box(setting: Setting, examples: Any) -> dict[str, float]:
@@ -123,9 +137,9 @@ def as_interface(name: str, built: Built, setting: Setting, near: float) -> Exam
     )
 
 
-def as_ledger(built: Built, proof: Any) -> Ledger:
+def as_ledger(built: Built, proof: Any, further: tuple[Constant, ...] = ()) -> Ledger:
     why = "the checker proved it; `verify` asks it again" if proof is not None else "not asked for, or too large"
-    return Ledger((*built.constants, Constant("certified", proof is not None, why)))
+    return Ledger((*built.constants, *further, Constant("certified", proof is not None, why)))
 
 
 def _entry(name: str, options: dict[str, Any]) -> Entry:
@@ -136,7 +150,9 @@ def _entry(name: str, options: dict[str, Any]) -> Entry:
     for key in options:
         if key not in known:
             needs = f"options that {name} has: {', '.join(known) or 'none'}"
-            raise OptionError("learner", needs, f"{key}={options[key]!r:.40}", "Leave it out.")
+            raise OptionError(
+                "learner", needs, f"{key}={options[key]!r:.40}", ALPHA.get((name, key), "Leave it out.")
+            )
     return LEARNERS[name]
 
 

@@ -47,16 +47,22 @@ class Examples(Answers):
     most_examples: int = 0  # up to which that holds
     judges: float = 0.0  # the share of the examples, the last of them, that judge
 
-    def tasks(self, X: Any, y: Any, queries: Any) -> Tasks:
-        """Inputs, checked; where a bound was proved, they must lie in its box."""
+    def tasks(self, X: Any, y: Any, queries: Any, anywhere: bool = False) -> Tasks:
+        """Inputs, checked; where a bound was proved, they must lie in its box, unless they may be ``anywhere``."""
         if self.reads == "series":
             width = self.algorithm.y
+            if y is not None or queries is not None:
+                more = f"there are {'answers' if y is not None else 'queries'}"
+                raise DataError(
+                    self.learner, "a series alone", more, "Give predict(S): it forecasts each next value."
+                )
             return read_series(X, self.lags, width)
         found = read_tasks(X, y, queries, self.algorithm.x, self.algorithm.y, self.labels)
         if self.judges and any(len(task.X) == 1 for task in found.listed[: 1 if found.whole else None]):
             needs = "examples to learn from and examples that judge"
             raise DataError(self.learner, needs, "there is one example in all", "Give at least two, or none.")
-        if np.isfinite(self.error_bound) and (found.whole is None or self._outside(found.whole)):
+        bounded = np.isfinite(self.error_bound) and not anywhere
+        if bounded and (found.whole is None or self._outside(found.whole)):
             for task in found.listed:
                 self._inside(task)
         return found
@@ -118,11 +124,19 @@ class Examples(Answers):
         return 0 if not self.judges or not examples else max(1, int(self.judges * examples))
 
     def predict(
-        self, transformer: Transformer, X: Any, y: Any = None, queries: Any = None, *, in_order: bool = False
+        self,
+        transformer: Transformer,
+        X: Any,
+        y: Any = None,
+        queries: Any = None,
+        *,
+        in_order: bool = False,
+        anywhere: bool = False,
     ) -> Any:
         """Answers at the queries; of a series, at each value from the first with all its lags, for the next one.
-        With ``in_order`` sums have one order on every machine."""
-        tasks = self.tasks(X, y, queries)
+        With ``in_order`` sums have one order on every machine; ``anywhere``, a bound's box is not asked for.
+        """
+        tasks = self.tasks(X, y, queries, anywhere)
         tokens, lengths = self.prompts(tasks, transformer.dtype)
         alike = (lengths == lengths[0]).all()
         whole = 0 if tasks.whole is None else tasks.whole.X.shape[1]
@@ -191,7 +205,8 @@ class Examples(Answers):
                 needs = f"every {name} in [{low:g}, {high:g}], for which the bound was proved"
                 wider = f"largest={abs(values[i, c]):g}" if name == "answer" else f"high={abs(values[i, c]):g}"
                 found = f"{name} {i} has {values[i, c]:g} at component {c}"
-                raise DataError("data", needs, found, f"Rescale, or compile with {wider}.")
+                remedy = f'Rescale, or compile with {wider}; or ask with outside="answer", without the bound.'
+                raise DataError("data", needs, found, remedy)
 
     def unclaimed(self, _claims: Iterable[Mapping[str, Any]]) -> str:
         """The algorithm must be that of every claim, and the bound one that is claimed for the whole box."""

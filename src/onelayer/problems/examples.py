@@ -106,10 +106,7 @@ def read_tasks(X: Any, y: Any, queries: Any, d: int, q: int, labels: bool = Fals
 
 def read_series(X: Any, lags: int, width: int) -> Tasks:
     """Values [T], [T, width], or with an axis of series before them: each value with this many before it."""
-    try:
-        values = np.asarray(X, np.float64)
-    except (TypeError, ValueError):
-        raise _bad("numbers", f"X is {type(X).__name__} of other things", "Give an array [T] or [T, k].") from None
+    values = _numbers(X, "X")
     plain = width == 1 and (values.ndim == 1 or values.shape[-1] != 1)
     values = values[..., None] if plain else values
     if values.ndim not in (2, 3) or values.shape[-1] != width:
@@ -137,7 +134,10 @@ def _axes(values: Any) -> int:
 
 def _numbers(values: Any, name: str) -> Array:
     try:
-        return np.asarray(values, np.float64)
+        found = np.asarray(values)
+        if np.iscomplexobj(found):
+            raise TypeError
+        return np.asarray(found, np.float64)
     except (TypeError, ValueError):
         raise _bad("numbers", f"{name} holds something else", "Give arrays of numbers.") from None
 
