@@ -12,7 +12,6 @@ def _tests(*names: str) -> list[str]:
 
 
 SEARCH = _tests("wholes", "plans", "pairs", "gates", "compared", "search_units", "search", "search_of_models")
-LOOPED = _tests("looped", "looped_attacks")
 AIMS: dict[str, list[str]] = {
     "core/averages": _tests("averages", "sixteen_bits"),
     "core/balls": _tests("balls", "radii", "kernel::test_the_kernel_encloses", "sixteen_bits"),
@@ -49,7 +48,7 @@ AIMS: dict[str, list[str]] = {
     "looped/risks": _tests("risks"),
     "looped/rounding": _tests("rounding"),
     "looped/smoothers": _tests("smoothers"),
-    "looped/witnesses": [*_tests("witnesses"), *LOOPED, *_tests("panels")],
+    "looped/witnesses": _tests("witnesses", "prompts"),
     "functions/algebra": _tests("algebra"),
     "functions/blocks": _tests("blocks_by_hand", "blocks::test_a_block_is_as_far_from_its_line_as_is_said"),
     "functions/branch": _tests("branch_by_hand"),
