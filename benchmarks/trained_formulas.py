@@ -140,7 +140,8 @@ def summary(rows: list[Row]) -> list[Row]:
 
 
 def verdicts(rows: list[Row]) -> list[Row]:
-    """For each size, of formulas on which all networks were trained: where ours is below every one of them."""
+    """For each size, of formulas on which all networks were trained: where ours is below every one of them; and
+    on how many formulas one was trained that is below ours, whatever the others will do."""
     found = []
     for times, error in product(MULTIPLES, ERRORS):
         kind = [row for row in rows if row["error"] == error]
@@ -155,6 +156,10 @@ def verdicts(rows: list[Row]) -> list[Row]:
             line[f"ours below the {which} of all networks"] = sum(
                 bool(mine[text] < min(chosen(theirs[text, name]) for name in NETWORKS)) for text in asked
             )
+        line["formulas with a median below ours already"] = sum(
+            any(found and np.median(found) < mine[text] for found in (theirs[text, name] for name in NETWORKS))
+            for text in FORMULAS
+        )
         line["theirs / ours, smallest to largest"] = span(
             [min(map(np.median, (theirs[text, name] for name in NETWORKS))) / mine[text] for text in asked]
         )
