@@ -73,6 +73,7 @@ SMALL = {
         for how in ("backprop", "kl", "gaussian")
     ],
     "gradient-step": [{"d": 3, "examples": 4, "steps": steps, "batch": 64} for steps in (5, 20)],
+    "convex-or-adam": [{"heads": heads, "scale": 0.5, "steps": 5} for heads in (1, 2)],
     "looped-optimum": [
         {"d": 3, "examples": 6, "loops": loops, "start": start, "steps": 5, "batch": 16}
         for loops, start in ((1, "small"), (2, "identity"))
@@ -253,3 +254,11 @@ def test_a_built_mesa_layer_solves_what_a_step_does_not() -> None:
         {"model": "softmax", "n": 2, "T": 12, "noise": 0.0, "steps": 1, "batch": 8}, 0
     )[0]
     assert row["mesa"] < 0.5 * row["step"] < 0.5 * row["zero"]
+
+
+def test_least_squares_finds_the_layer_and_heads_enough_come_near_it() -> None:
+    run = find("convex-or-adam").run
+    few, enough = (run({"heads": heads, "scale": 1.0, "steps": 300}, 0)[0] for heads in (1, 4))
+    assert few["convex"] < 1e-20
+    assert few["convex_apart"] < 1e-10
+    assert enough["loss"] < 0.1 * few["loss"]
