@@ -96,7 +96,8 @@ def verdict(rows: list[Row]) -> Verdict:
             mine = [row for row in some if row["heads"] == heads]
             loss = factors(mine, "scale", "loss").get(scale)
             findings.append(
-                f"Adam, {heads} {'head' if heads == 1 else 'heads'}: loss {loss} of the variance, coefficients off by {interval(row['apart'] for row in mine)}."
+                f"Adam, {heads} {'head' if heads == 1 else 'heads'}: loss {loss} of the variance, coefficients off "
+                f"by {interval(row['apart'] for row in mine)}."
             )
     enough = [row for row in rows if row["heads"] >= TRUE]
     if not enough:
