@@ -16,8 +16,11 @@ Array = NDArray[Any]
 
 #: A piece may end so many values earlier than it must, where the gap is widest.
 EARLIER = 8
-#: There are at least this many pieces, if there are as many values: hashes of fewer take few values.
-FEWEST_PIECES = 1 << 8
+#: There are at least this many pieces, and this many over the length of sequences, if there are as many values:
+#: sums over few tokens of fewer take few values.
+FEWEST_PIECES, IN_SEQUENCES = 1 << 8, 1 << 12
+#: An odd number that spreads the bits of another.
+SPREADING = np.uint64(0x9E3779B97F4A7C15)
 
 
 def cut_line(at: Array, gaps: Array, ordered: bool, shared: bool) -> Array:
@@ -28,11 +31,30 @@ def cut_line(at: Array, gaps: Array, ordered: bool, shared: bool) -> Array:
     piece.
     """
     count = len(gaps) + 1
-    longest = max(1, count // FEWEST_PIECES)
+    longest = max(1, count // max(FEWEST_PIECES, IN_SEQUENCES // at.shape[1]))
     before = np.full(count, -1) if ordered or shared else _last_before(at, count)
     begins = _split(np.maximum.accumulate(before), gaps, longest)
     begins[_between_equals(np.where(at < 0, -1, (np.cumsum(begins) - 1)[at]), at, ordered)] = True
     return begins
+
+
+def meeting(marks: Array, valid: Array | None, ordered: bool) -> Array:
+    """Numbers of tokens that have the mark of another one of their sequence, and of those of sequences whose marks,
+    in their order if they are ``ordered``, are those of another; ``marks`` [N, n] are whole and below 2^53."""
+    bits, inside = marks.astype(np.uint64), np.ones(marks.shape, bool) if valid is None else valid
+    mixed = (bits ^ bits >> np.uint64(23)) * SPREADING
+    if ordered:
+        mixed *= 2 * np.arange(marks.shape[1], dtype=np.uint64) + np.uint64(1)
+    _, kind, counts = np.unique((mixed * inside).sum(axis=1), return_inverse=True, return_counts=True)
+    meets = np.broadcast_to((counts[kind] > 1)[:, None], marks.shape).copy()
+    order = np.argsort(bits, axis=1, kind="stable")
+    in_order = np.take_along_axis(bits, order, axis=1)
+    again = np.zeros(marks.shape, bool)
+    again[:, 1:] = in_order[:, 1:] == in_order[:, :-1]
+    again[:, :-1] |= again[:, 1:]
+    rows, places = np.nonzero(again)
+    meets[rows, order[rows, places]] = True
+    return np.flatnonzero(meets & inside)
 
 
 def _last_before(at: Array, count: int) -> Array:

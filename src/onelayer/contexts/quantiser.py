@@ -71,6 +71,11 @@ class Quantiser:
         over_threads(run, [slice(a, a + 16384) for a in range(0, len(tokens), 16384)])
         return out
 
+    def marks(self, tokens: Array) -> Array:
+        """[T] a hash of the steps of each token, a whole number below 2^53."""
+        codes = np.random.default_rng(0).integers(0, 1 << 53, (self.count, 1)) / max(1, self.count)
+        return self.features(tokens, Linear(np.rint(codes), np.zeros(1)))[:, 0]
+
     def levels(self, tokens: Array) -> Array:
         """[T, d] how many steps of each component are reached."""
         found = np.zeros(tokens.shape, np.int32)
@@ -176,11 +181,8 @@ def told_apart(quantiser: Quantiser, tokens: Array, used: Array | None) -> Quant
 
 
 def _alike(quantiser: Quantiser, tokens: Array) -> Array:
-    """Which tokens may have the steps of another; hashes of 53 bits say so."""
-    rng = np.random.default_rng(0)
-    codes = rng.integers(0, 1 << 53, (quantiser.count, 1)) / max(1, quantiser.count)
-    hashed = quantiser.features(tokens, Linear(np.rint(codes), np.zeros(1)))[:, 0]
-    _, kind, counts = np.unique(hashed, return_inverse=True, return_counts=True)
+    """Which tokens may have the steps of another."""
+    _, kind, counts = np.unique(quantiser.marks(tokens), return_inverse=True, return_counts=True)
     return np.flatnonzero(counts[kind] > 1)
 
 

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from onelayer.contexts.cuts import meeting
 from onelayer.contexts.hashed import Hashes
 from onelayer.contexts.quantiser import Quantiser, quantise, thin_tokens, told_apart
 from onelayer.contexts.stream import RealStream, TokenStream
@@ -31,6 +32,9 @@ ALL_COMPONENTS, FEWEST_COMPONENTS = 32, 16
 BITS_A_COMPONENT, PAIRS = 2.0, 1024
 #: A component with more steps than this has many levels.
 MANY_STEPS = 64
+#: Levels of each of two components, over the length of sequences, at least: sums over few tokens of fewer take few
+#: values.
+LEVELS_OF_TWO = 1 << 9
 #: From this many words on, and more than one to this many tokens, words are numbered, not coded one by one.
 LARGE_VOCABULARY, TOKENS_A_WORD = 1 << 12, 8
 
@@ -195,8 +199,9 @@ def reals(
     if len(components) < d:
         flat = np.ascontiguousarray(flat[:, components])
     quantiser = quantise(flat, _levels(sequences, len(components), attempt), dtype, used)
-    if attempt:
-        quantiser = told_apart(quantiser, flat, used)
+    if attempt or len(components) == 2:
+        met = meeting(quantiser.marks(flat).reshape(N, n), valid, stream.positions)
+        quantiser = told_apart(quantiser, flat, used if attempt else met)
     steps = _drawn_steps(quantiser, rank, rng)
     trial = quantiser.features(thin_tokens(flat, used, max(1, T >> 16)), _linear(steps, np.zeros(rank), dtype))
     steps, trial = _uncorrelate(steps, trial)
@@ -258,12 +263,16 @@ def _components(flat: Array, used: Array | None, attempt: int, rng: np.random.Ge
 
 def _levels(sequences: Sequences, d: int, attempt: int) -> int:
     """Of each component. At first, as many as tell two tokens of one sequence apart, with room to spare: different
-    sequences differ in their sums, unless they share all tokens but one. Later, as many as tell all tokens apart.
+    sequences differ in their sums, unless they share all tokens but one. Of two components there would be too many:
+    those of three are followed by steps where tokens meet. Later, as many as tell all tokens apart.
     """
     T, n = sequences.token_count(), sequences.n
     all_apart = max(4, int(np.ceil(T ** (2.0 / d))))
     if attempt == 0 and n > 1:
-        return min(max(4, int(np.ceil((8.0 * sequences.N * n * n) ** (1.0 / d)))), all_apart, T)
+        fewest = max(4, LEVELS_OF_TWO // n) if d == 2 else 4
+        return min(
+            max(fewest, int(np.ceil((8.0 * sequences.N * n * n) ** (1.0 / (3 if d == 2 else d))))), all_apart, T
+        )
     return min(all_apart << attempt, T)
 
 

@@ -22,6 +22,8 @@ OURS = (plateaus, table, retrieval, packed, planes, bits, triangular)
 GAP_IN_RADII = 2.8
 #: In boxes an id moves by a radius, a merged twin lies two radii off, and the plateau must hold both.
 BOX_IN_RADII = 3.0
+#: A readout that was expected to be smaller by this factor is worth other coordinates.
+FAR_SMALLER = 1.5
 #: More near neighbours than this along one coordinate, and boxes are not worth searching for.
 CROWD = 64
 #: Coordinates are hashed this many bytes at a time, which stay in cache.
@@ -44,6 +46,7 @@ class Separability:
     nearest: float = np.inf  # distance of `closest`
     closest: tuple[int, int] | None = None  # the two samples that stand in the way
     suspects: tuple[Array, ...] = ()  # groups of samples that may be the same context with different answers
+    second: bool = False  # a far smaller readout was expected, and not found: other coordinates may have it
 
 
 def fit(coordinates: Array, task: Task, on_lattice: bool) -> Separability:
@@ -91,7 +94,9 @@ def _fit_lattice(coordinates: Array, task: Task) -> Separability:
     for kind in kinds:
         made = READOUTS[kind].on_lattice(keys, values, task)
         if made is not None:
-            return _read_on_lattice(replace(made, kind=kind, compared=compared), len(first), task)
+            found = _read_on_lattice(replace(made, kind=kind, compared=compared), len(first), task)
+            hoped = 0.0 if kind == kinds[0] else READOUTS[kinds[0]].expected_parameters(keys, values, task)
+            return replace(found, second=made.parameters > FAR_SMALLER * hoped > 0)
     near, pair = _nearest_rows(keys)
     return Separability(None, len(first), 0.0, 0.0, 0.0, near, (int(first[pair[0]]), int(first[pair[1]])))
 

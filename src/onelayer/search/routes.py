@@ -28,6 +28,8 @@ Built = TypeVar("Built")
 #: A mapping is given up after this many candidates that came nowhere near.
 HOPELESS_AFTER, HOPELESS_MARGIN = 3, 0.05
 MAX_AUTO_RANK = 6
+#: Where a far smaller readout was expected, the first attempt is drawn again so often, with seeds from here on.
+REDRAWS, OTHER_SEEDS = 4, 1 << 20
 VERY_LARGE_TABLE = 1 << 21
 #: With a default, plateaus are no wider than rounding asks for: gaps that leave this margin need not be wider.
 ROOMY = 1.5
@@ -184,17 +186,8 @@ def _search_route(
     per_sequence = is_per_sequence(problem, route)
     rows = problem.rows(per_sequence)
     wanted, allowed = route.kind.attempts(problem.sequences, len(problem.answers.rows), problem.dtype)
-    drawn = Wanted(
-        problem.sequences,
-        stream,
-        route.rank,
-        problem.seed,
-        0,
-        per_sequence,
-        _tabular(problem),
-        problem.format,
-        problem.default is not None,
-    )
+    kind = (per_sequence, _tabular(problem), problem.format, problem.default is not None)
+    drawn = Wanted(problem.sequences, stream, route.rank, problem.seed, 0, *kind)
     best: BestCandidate | None = None
     for attempt in range(allowed):
         try:
@@ -203,18 +196,13 @@ def _search_route(
             if automatic:
                 return refusal
             raise
-        task = Task(
-            rows,
-            problem.dtype,
-            context_map.radius,
-            context_map.exact_radius,
-            problem.readout,
-            problem.default,
-            problem.seed,
-            problem.false_hits,
-            format=problem.format,
-        )
-        result = fit(context_map.coordinates, task, route.kind.on_lattice)
+        result = _fit_to(problem, route, context_map, rows)
+        for seed in range(OTHER_SEEDS, OTHER_SEEDS + REDRAWS) if attempt == 0 and result.second else ():
+            redrawn = route.kind.construct(replace(drawn, seed=problem.seed + seed))
+            other = _fit_to(problem, route, redrawn, rows)
+            if other.readout is not None and not other.second and other.margin >= 1:
+                context_map, result = redrawn, other
+                break
         if attempt == 0 and result.suspects:
             collision = _refuse(problem, result, rows, per_sequence)
             if collision is not None and route.mapping == "temperature" and _both_zero(problem, stream, *collision):
@@ -236,6 +224,13 @@ def _search_route(
             break
     assert best is not None
     return best
+
+
+def _fit_to(problem: Problem, route: MappingChoice, c: ContextMap, rows: Array) -> Separability:
+    """How well coordinates separate the answers."""
+    p = problem
+    task = Task(rows, p.dtype, c.radius, c.exact_radius, p.readout, p.default, p.seed, p.false_hits)
+    return fit(c.coordinates, replace(task, format=p.format), route.kind.on_lattice)
 
 
 def is_per_sequence(problem: Problem, route: MappingChoice) -> bool:
