@@ -85,7 +85,7 @@ def construct(
         return _hashed_map(sequences, stream, rank, attempt, rng, per_sequence, wide, rejects)
     if bits < FEWEST_BITS:
         raise _too_long(n, stream.dtype, bits)
-    return _joint(sequences, stream, rank, attempt, rng, per_sequence, (own, total, bits))
+    return _joint(sequences, stream, rank, attempt, rng, per_sequence, (own, total, bits), rejects)
 
 
 def _has_numbered_tokens(stream: Stream) -> bool:
@@ -103,13 +103,14 @@ def _joint(
     rng: np.random.Generator,
     per_sequence: bool,
     weights: tuple[float, float, int],
+    rejects: bool,
 ) -> ContextMap:
     """One code for both: it stays, and it is added up."""
     (own, total, bits), dtype, n = weights, stream.dtype, sequences.n
     embedding: Embedding | None
     gadgets: tuple[Gadget, ...]
     if isinstance(stream, RealStream):
-        raw = reals(sequences, stream, rank, 2.0**bits, attempt, rng, centred=own)
+        raw = reals(sequences, stream, rank, 2.0**bits, attempt, rng, own, rejects)
         values, count = raw.values, raw.count
         embedding, gadgets = raw.network(None)
         if len(raw.components) == sequences.d and stream.is_given:
@@ -156,7 +157,7 @@ def _hashed_map(
         coarse = attempt == 0 and not rejects
         line = number_line(sequences, stream, rank, span, rng, coarse, shared=per_sequence)
         span_of_reals = span if stream.positions else max(span, FEWEST_OF_REALS)
-        raw: Raw = line or reals(sequences, stream, rank, span_of_reals, attempt, rng)
+        raw: Raw = line or reals(sequences, stream, rank, span_of_reals, attempt, rng, rejects=rejects)
     else:
         raw = words(stream, rank, span, rng)
     stays = not per_sequence

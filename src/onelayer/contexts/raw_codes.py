@@ -189,17 +189,20 @@ def reals(
     attempt: int,
     rng: np.random.Generator,
     centred: float = 0.0,
+    rejects: bool = False,
 ) -> Quantised:
     """Steps at quantiles, and a random code per step, scaled to a range of about ``span``; from 0 on, or around 0
-    and times ``centred``."""
+    and times ``centred``. Few steps of two components do where nothing ``rejects`` unknown inputs."""
     N, n, d = stream.tokens.shape
     dtype, flat, valid = stream.dtype, stream.tokens.reshape(-1, d), sequences.valid()
     used, T = None if valid is None else np.flatnonzero(valid), sequences.token_count()
     components = _components(flat, used, attempt, rng)
     if len(components) < d:
         flat = np.ascontiguousarray(flat[:, components])
-    quantiser = quantise(flat, _levels(sequences, len(components), attempt), dtype, used)
-    if attempt or len(components) == 2:
+    few = len(components) == 2 and attempt == 0 and n > 1 and not rejects
+    levels = _few_levels(sequences) if few else _levels(sequences, len(components), attempt)
+    quantiser = quantise(flat, levels, dtype, used)
+    if attempt or few:
         met = meeting(quantiser.marks(flat).reshape(N, n), valid, stream.positions)
         quantiser = told_apart(quantiser, flat, used if attempt else met)
     steps = _drawn_steps(quantiser, rank, rng)
@@ -263,17 +266,19 @@ def _components(flat: Array, used: Array | None, attempt: int, rng: np.random.Ge
 
 def _levels(sequences: Sequences, d: int, attempt: int) -> int:
     """Of each component. At first, as many as tell two tokens of one sequence apart, with room to spare: different
-    sequences differ in their sums, unless they share all tokens but one. Of two components there would be too many:
-    those of three are followed by steps where tokens meet. Later, as many as tell all tokens apart.
+    sequences differ in their sums, unless they share all tokens but one. Later, as many as tell all tokens apart.
     """
     T, n = sequences.token_count(), sequences.n
     all_apart = max(4, int(np.ceil(T ** (2.0 / d))))
     if attempt == 0 and n > 1:
-        fewest = max(4, LEVELS_OF_TWO // n) if d == 2 else 4
-        return min(
-            max(fewest, int(np.ceil((8.0 * sequences.N * n * n) ** (1.0 / (3 if d == 2 else d))))), all_apart, T
-        )
+        return min(max(4, int(np.ceil((8.0 * sequences.N * n * n) ** (1.0 / d)))), all_apart, T)
     return min(all_apart << attempt, T)
+
+
+def _few_levels(sequences: Sequences) -> int:
+    """Of each of two components: as many as there are of three, to be followed by steps where tokens meet."""
+    T, n = sequences.token_count(), sequences.n
+    return min(max(4, LEVELS_OF_TWO // n, int(np.ceil((8.0 * sequences.N * n * n) ** (1 / 3)))), T)
 
 
 def _half_steps(component: list[int], reached: list[int], dtype: np.dtype[Any]) -> tuple[Array, Array, Array]:
