@@ -436,7 +436,7 @@ def test_unknown_parameters_are_named(parameter: str) -> None:
 
 def test_other_shapes_are_refused() -> None:
     model = OneLayerMemorizer().fit(RAGGED, LABELS)
-    with pytest.raises(DataError, match="tokens of 2 components"):
+    with pytest.raises(DataError, match="components a token as the model was built for: 2"):
         model.predict(np.zeros((1, 5, 3)))
     with pytest.raises(DataError, match="at most 5 tokens"):
         model.predict(np.zeros((1, 6, 2)))

@@ -201,8 +201,9 @@ def test_every_command_has_json_and_prints_one_object(tmp_path, model) -> None:
         ("demo",): (),
         ("lab", "list"): (),
     }
-    # These need packages, or minutes: that they have the option is seen, what they print in their own tests.
-    long = {("race",), ("lab", "run"), ("lab", "report")}
+    # These need packages, minutes or data of their own: that they have the option is seen, what they print in their
+    # own tests.
+    long = {("race",), ("prune",), ("lab", "run"), ("lab", "report"), ("lab", "ship")}
     assert set(commands(app)) == set(asked) | long
     for name, arguments in asked.items():
         done = run(*name, *arguments, "--json")

@@ -164,7 +164,7 @@ def test_other_lengths_are_answered_only_where_the_bound_holds() -> None:
     counted = approximate("sum(y) - x", n=3, tolerance=0.05)
     with pytest.raises(DataError, match=r"sequences of 3 tokens.*sequences of 2"):
         counted.predict(np.full((1, 2, 1), 0.5))
-    with pytest.raises(DataError, match="tokens of 1 component"):
+    with pytest.raises(DataError, match="components a token as the model was built for: 1"):
         model.predict(np.full((1, 3, 2), 0.5))
 
 
