@@ -19,7 +19,7 @@ from onelayer_checker.looped.panels import Panel
 from onelayer_checker.looped.programs import read_program
 from onelayer_checker.looped.witnesses import SCALES, Lost, Prompt, answers, plain_prompts, prompts, tells_apart
 from tests.checker.looped import LAYER, descent, program, weights
-from tests.checker.test_identities import K, O, Q, V, held, inner, three_heads
+from tests.checker.test_identities import K, O, Q, V, held, inner, selection, three_heads  # noqa: F401
 
 X = [[Fraction(2), Fraction(-1)], [Fraction(1), Fraction(3)], [Fraction(0), Fraction(5)]]
 Y = [Fraction(7), Fraction(-2), Fraction(4)]
@@ -62,13 +62,17 @@ def test_descent_is_run_as_it_is_on_paper(count: int, mean: bool) -> None:
 def test_a_causal_token_sees_those_before_it() -> None:
     """Every token is an example and is asked; the last one sees all, and of more steps those before saw less."""
     layer = {"causal": True, "repeat": 1, "context": None}
-    a = read(query=None, steps=1, answer=program(["s 0", "s 1", "x 0", "x 1", "mul 0 2", "mul 1 3", "add 4 5"], 6))
+    a = read(
+        query=None,
+        steps=1,
+        answer=program(["s 0", "s 1", "x 0", "x 1", "mul 0 2", "mul 1 3", "add 4 5", "y 0", "add 6 7"], 8),
+    )
     found, wanted = answers(network(layer), a, prompt(query=False))
     residuals = [y - Fraction(1, 4) * Fraction(1, 3) * sum(
         Y[j] * inner(X[j], X[i]) for j in range(3)
     ) for i, y in enumerate(Y)]  # fmt: skip
     assert found == [-residuals[2]]
-    assert wanted == [Y[2] - residuals[2]]
+    assert wanted == [2 * Y[2] - residuals[2]]
     twice, _ = answers(network(layer | {"repeat": 2}), replace(a, steps=1), prompt(query=False))
     r = [Y[i] - Fraction(1, 4 * (i + 1)) * sum(Y[j] * inner(X[j], X[i]) for j in range(i + 1)) for i in range(3)]
     assert twice == [-(r[2] - Fraction(1, 12) * sum(r[j] * inner(X[j], X[2]) for j in range(3)))]
@@ -199,7 +203,7 @@ def test_small_prompts_are_of_one_two_and_three_examples() -> None:
     listed = list(plain_prompts(read(), {}))[2:]
     assert [len(p.examples) for p in listed] == [1] * 4 + [2] * 4 + [3] * 4
     for p, (count, turn) in zip(listed, product((1, 2, 3), range(4)), strict=True):
-        xs = [tuple((3 * i + 5 * c + 7 * turn + i * c) % 5 - 2 for c in range(2)) for i in range(count + 1)]
+        xs = [tuple((3 * i + 7 * turn + i * c) % 5 - 2 for c in range(2)) for i in range(count + 1)]
         assert p == Prompt(tuple((xs[i], ((2 * i + turn) % 4 - 1,)) for i in range(count)), xs[-1])
     both = list(plain_prompts(replace(read(), y=2), {}))[-1]
     assert [y for _, y in both.examples] == [((2 * i + 3) % 4 - 1, (2 * i + 6) % 4 - 1) for i in range(3)]
@@ -215,7 +219,7 @@ def test_small_prompts_are_of_one_two_and_three_examples() -> None:
 def test_judges_are_tried_nearly_undecided() -> None:
     groups = {"s": 2, "x": 2}
     parts = [read_program(program(["x 0"], 0), groups, "here")] * 4
-    a = replace(read(), panel=Panel(*parts))
+    a = replace(read(), y=2, panel=Panel(*parts))
     plain, found = list(plain_prompts(a, POINT)), list(prompts(a, POINT))
     assert (1, Fraction(1, 8), Fraction(1, 1024)) == SCALES
     assert list(prompts(read(), POINT)) == list(plain_prompts(read(), POINT))
@@ -228,4 +232,36 @@ def test_judges_are_tried_nearly_undecided() -> None:
             one, two = found[2 * (k * len(plain) + at) : 2 * (k * len(plain) + at) + 2]
             x, y = examples[-1]
             assert one == Prompt(examples, query, ((x, y),))
-            assert two == Prompt(examples, query, ((x, tuple(-u for u in y)), ((1, 1), (2 * scale,))))
+            assert two == Prompt(examples, query, ((x, tuple(-u for u in y)), ((1, 1), (2 * scale, 2 * scale))))
+
+
+def test_a_system_is_solved_whatever_its_entries_are() -> None:
+    one = [Fraction(1), Fraction(1)]
+    assert witnesses._solve([one], [[Fraction(1)]], Fraction(1)) == [[Fraction(1, 3)], [Fraction(1, 3)]]
+    apart = [[Fraction(1), Fraction(0)], [Fraction(0), Fraction(2)]]
+    assert witnesses._solve(apart, [[Fraction(3)], [Fraction(5)]], Fraction(1)) == [[Fraction(3, 2)], [Fraction(2)]]
+
+
+def test_one_head_that_solves() -> None:
+    """Least squares of one example with ridge 1: x y / (|x|^2 + 1)."""
+    r = np.eye(4)[:, 2:3]
+    tensors = {"attention.W_V": r[None], "attention.ridge": np.ones(1), "readout.0.weight": r}
+    net = network({"attention": "mesa", "mean": False, "repeat": 1}, **tensors)
+    a = read(gather="solve", ridge=[(1.0).hex()], steps=1, term=program(["x 0", "x 1", "y 0"], 0, 1, 2),
+             step=program(["m 0", "m 1"], 0, 1))  # fmt: skip
+    found, wanted = answers(net, a, prompt(1))
+    assert found == wanted == [Y[0] * inner(X[0], ASKED) / (inner(X[0], X[0]) + 1)]
+
+
+def test_judges_choose(selection: Any) -> None:  # noqa: F811
+    """The network and the algorithm choose alike; other judges, another choice."""
+    net, target = selection
+    a = read_algorithm(target, "here")
+    listed = tuple((tuple(x), (y,)) for x, y in zip(X, Y, strict=True))
+    chosen = []
+    for y in (Fraction(0), Fraction(50)):
+        judged = Prompt(listed, (1, 1), (((1, 1), (y,)), ((1, 2), (y,))))  # type: ignore[arg-type]
+        found, wanted = answers(net, a, judged)
+        assert found == wanted
+        chosen.append(found)
+    assert chosen[0] != chosen[1]

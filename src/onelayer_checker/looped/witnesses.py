@@ -185,8 +185,8 @@ def prompts(a: Algorithm, point: dict[tuple[str, int], int]) -> Iterator[Prompt]
 def plain_prompts(a: Algorithm, point: dict[tuple[str, int], int]) -> Iterator[Prompt]:
     """The one that a point at which an identity fails suggests; then small ones, of one, two and three examples."""
 
-    def at(group: str, count: int, plus: int = 0) -> tuple[int, ...]:
-        return tuple(point.get((group, i), 0) + plus for i in range(count))
+    def at(group: str, count: int) -> tuple[int, ...]:
+        return tuple(point.get((group, i), 0) for i in range(count))
 
     def ask(x: tuple[int, ...]) -> tuple[int, ...]:
         return () if a.query is None else x
@@ -202,7 +202,7 @@ def plain_prompts(a: Algorithm, point: dict[tuple[str, int], int]) -> Iterator[P
         yield Prompt(((unit, (1,) * a.y),), ask(unit))
     for count in (1, 2, 3):
         for turn in range(4):
-            xs = [tuple((3 * i + 5 * c + 7 * turn + i * c) % 5 - 2 for c in range(a.x)) for i in range(count + 1)]
+            xs = [tuple((3 * i + 7 * turn + i * c) % 5 - 2 for c in range(a.x)) for i in range(count + 1)]
             ys = [tuple((2 * i + 3 * c + turn) % 4 - 1 for c in range(a.y)) for i in range(count)]
             yield Prompt(tuple(zip(xs, ys, strict=False)), ask(xs[-1]))
 
