@@ -48,14 +48,15 @@ class Moments:
         for monomial, c in p.terms.items():
             product = Fraction(c)
             for letter, power in Counter(monomial).items():
-                product *= self.moment(letter, power) if product else 0
+                product *= self.moment(letter, power)
             found += product
         return found / (1 << p.e)
 
     def moment(self, letter: int, power: int) -> Fraction:
         """E of a power: half^k / (k + 1) for even k, and (k - 1) (k - 3) ... 1 variance^(k/2)."""
         name = self.ring.names[letter]
-        if power % 2 or name is None:
+        assert name is not None  # no form has absolute values
+        if power % 2:
             return Fraction(0)
         if name[0] in "xu":
             return self.half**power / (power + 1)
@@ -68,7 +69,8 @@ def minimises(found: object, claim: Claim) -> Verdict:
         return verdict
     n = {name: Fraction(value) for name, value in claim.numbers.items()}
     a, loop = claim.target, found.network.loop
-    if loop.repeat != 1 or loop.kind != "linear" or loop.causal or (a.y, len(a.answer.outputs)) != (1, 1):
+    plain = (loop.repeat, loop.kind, loop.causal, a.panel) == (1, "linear", False, None)
+    if not plain or (a.y, len(a.answer.outputs)) != (1, 1):
         return Verdict("undecided", "only one loop of linear attention with one answer has a convex risk", np.inf)
     N = n["examples"]
     if N.denominator != 1 or N < 1:
@@ -88,23 +90,20 @@ def minimises(found: object, claim: Claim) -> Verdict:
 
 def quadratic_forms(network: Network, a: Algorithm, moments: Moments) -> list[Any] | None:
     """P_l for every component of the query, as polynomials of a task; None if the answer has other terms, or is not
-    the sum of what each example adds to 0: two generic examples show that."""
+    linear in what examples add to a query."""
     ring = Ring()
-    sizes = zip("Xxyuz", (a.x, a.x, 1, a.x, 1), strict=True)
-    X, x, y, u, z = (list[Any](ring.variables(group, count)) for group, count in sizes)
+    sizes = zip("Xxymn", (a.x, a.x, 1, network.loop.width, network.loop.width), strict=True)
+    X, x, y, m, n = (list[Any](ring.variables(group, count)) for group, count in sizes)
     loop, start = network.loop, list(a.start)
     asking = loop.before(a.token("query", start, X, []))
-    added, second = (
-        loop.add_key(asking, loop.before(a.token("example", start, x, y))) for x, y in ((x, y), (u, z))
-    )
 
-    def after(*keys: list[Any]) -> Any:
-        """What is read off the query once it has seen these keys."""
-        return network.answer([total(column) for column in zip(asking, *keys, strict=True)])[0]
+    def after(*added: list[Any]) -> Any:
+        """What is read off the query once this was added to it."""
+        return network.answer([total(column) for column in zip(asking, *added, strict=True)])[0]
 
-    answer = after(added)
-    if not is_zero(after()) or not is_zero(after(added, second) - answer - after(second)):
+    if not is_zero(after(m, n) - after(m) - after(n)):
         return None
+    answer = after(loop.add_key(asking, loop.before(a.token("example", start, x, y))))
     forms: list[Any] = [0] * a.x
     for monomial, c in answer.terms.items() if isinstance(answer, Poly) else ():
         names = [ring.names[letter] for letter in monomial]
@@ -133,7 +132,7 @@ def compare_risks(
             pull = share * (N * E(form * same[pair]) + N * (N - 1) * E(form * apart[pair]))
             wanted = N * E(w * same[pair])
             scale = wanted / pull if scale is None and pull != 0 else scale
-            if (0 if scale is None else scale) * pull != wanted:
+            if (scale or 0) * pull != wanted:
                 return None, Fraction(0), Fraction(0)
         crossed += share * N * E(w * form)
         squared += share**2 * (N * E(form * form) + N * (N - 1) * E(form * rename_example(moments, form)))
