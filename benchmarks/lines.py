@@ -62,6 +62,7 @@ LOOPED = [
         "polynomials",
         "programs",
         "residuals",
+        "risks",
         "witnesses",
     )
 ]

@@ -45,7 +45,7 @@ AIMS: dict[str, list[str]] = {
     "looped/polynomials": _tests("polynomials"),
     "looped/programs": _tests("programs"),
     "looped/residuals": _tests("residuals"),
-    "looped/risks": _tests("risks"),
+    "looped/risks": _tests("risks_by_hand"),
     "looped/rounding": _tests("rounding"),
     "looped/smoothers": _tests("smoothers"),
     "looped/witnesses": _tests("witnesses", "prompts"),
