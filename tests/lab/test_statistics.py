@@ -21,6 +21,7 @@ from onelayer.lab.statistics import (
     share,
     steepness,
     student,
+    tally,
 )
 
 
@@ -106,3 +107,7 @@ def test_the_slope_s_interval_is_that_of_scipy() -> None:
     mine, theirs = steepness(x, y), stats.linregress(x, y)
     assert mine.mean == pytest.approx(theirs.slope)
     assert mine.half == pytest.approx(theirs.stderr * stats.t.ppf(0.975, 6), rel=1e-3)
+
+
+def test_words_are_counted_the_most_frequent_first() -> None:
+    assert tally(["plateau", None, "budget", "plateau"]) == "plateau 2, budget 1, not recorded 1"

@@ -8,6 +8,7 @@ hold (none, not a number, a logarithm of zero) is left out, and counted: what is
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -163,6 +164,12 @@ def share(happened: Iterable[Any]) -> Share:
     """Of yes and no, one a run: answers of one run are not independent, and are no trials."""
     found = [bool(value) for value in happened]
     return Share(sum(found), len(found))
+
+
+def tally(words: Iterable[Any]) -> str:
+    """How often each occurs, the most frequent first."""
+    found = Counter("not recorded" if word is None else str(word) for word in words)
+    return ", ".join(f"{word} {many}" for word, many in sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,14 @@
 """Trained twins: Transformers of one or more layers under Adam or AdamW, for comparison with constructed ones.
 
-A twin is trained until every answer comes back or its loss stops falling: whenever the loss has not fallen for a
-while, the run goes back to its best weights at half the rate, and it ends when several halvings in a row bring
-nothing. Rows of experiments must not depend on the machine's speed, so a run is also limited in steps, and says
-which of the two ended it; a person who watches may end it by the clock.
+A twin is trained until every answer comes back or its loss stops falling (`plateaus` says when): then the run goes
+back to its best weights at half the rate, and it ends when several halvings in a row bring nothing. Rows of
+experiments must not depend on the machine's speed, so a run is also limited in steps, and says what ended it; a
+person who watches may end it by the clock.
 
 The budget of tuning is the same for every model: all optimisers and rates start side by side from the same initial
 weights, the worse half is given up after a while, those that are left go on where they were (successive halving).
+Nothing is given up whose loss is above the best one by no more than noise, until all runs together have taken as
+many steps as one may take to its end; what is then chosen is chosen by noise, and says so.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ from onelayer.lab.networks import (
     pool_tokens,
     predict,
 )
+from onelayer.lab.plateaus import Patience, Scale, noise
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -58,11 +61,10 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
-
-
 Optimiser = Literal["adam", "adamw"]
-#: Relative: a loss that is lower by less has not fallen.
-FALLS = 0.01
+EndedBy = Literal["all right", "plateau", "budget"]
+#: The last so many counts say how noisy a loss is; it is above another if it is by so many deviations.
+RECENT, CLEARLY = 8, 2.0
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ class Budget:
     batch: int | None = None
     check: int = 10  # steps between two counts of right answers
     warm_up: int = 20
-    patience: int = 20  # counts without a lower loss after which "plateau" halves the rate
+    patience: int = 20  # the least counts without a fall after which "plateau" halves the rate
     halvings: int = 5  # in a row, without a lower loss, after which it has stopped falling
     dtype: Literal["float32", "float64"] = "float32"
 
@@ -96,6 +98,7 @@ class Run:
     plateau: bool = False  # whether the loss had stopped falling
     curve: tuple[tuple[int, float, float], ...] = ()  # step, accuracy and loss at every count
     seconds: float = 0.0  # of CPU, with the runs that were given up
+    by_noise: bool = False  # whether others were given up whose losses were as good, for lack of steps
 
     @property
     def exact(self) -> bool:
@@ -108,7 +111,17 @@ class Run:
     @property
     def ended(self) -> bool:
         """Whether more steps would have changed nothing: all answers are right, or the loss stopped falling."""
-        return self.exact or self.plateau
+        return self.ended_by != "budget"
+
+    @property
+    def ended_by(self) -> EndedBy:
+        return "all right" if self.exact else "plateau" if self.plateau else "budget"
+
+    @property
+    def end(self) -> dict[str, Any]:
+        """For a row: how far it went, and what was cut by the budget."""
+        chosen = {"taken": self.steps, "by_noise": int(self.by_noise)}
+        return {**chosen, "ended": int(self.ended), "ended_by": self.ended_by}
 
 
 #: Called at each count; ends the run by returning True.
@@ -128,7 +141,9 @@ class Training:
         chosen = torch.optim.AdamW if optimiser == "adamw" else torch.optim.Adam
         self.optimiser = chosen(parameters, rate, fused=True)
         self.batches = Batches(len(self.data[0]), budget.batch, self.data[2], seed)
-        self.factor, self.best, self.waited, self.halved, self.step = 1.0, math.inf, 0, 0, 0
+        self.factor, self.step = 1.0, 0
+        wait = max(budget.patience * budget.check, -(-len(self.data[0]) // (budget.batch or len(self.data[0]))))
+        self.patience = Patience(Scale.of(task), wait, budget.halvings)
         self.kept = [tensor.detach().clone() for tensor in parameters]  # the best weights so far
         self.curve: list[tuple[int, float, float]] = []
         self.seconds = 0.0
@@ -152,17 +167,14 @@ class Training:
         found = _judge_run(self.torch, self.net, self.task, self.data)
         if not self.curve or self.curve[-1][0] < self.step:
             self.curve.append((self.step, found.accuracy, found.loss))
-            falls = not found.loss >= self.best * (1 - FALLS)
-            self.waited, self.best = (0, found.loss) if falls else (self.waited + 1, self.best)
-            self.halved = 0 if falls else self.halved
-            if falls:
+            if self.patience.is_best(found.loss):
                 self._copy(self.net.parameters(), self.kept)
-            if self.budget.decay == "plateau" and self.waited >= self.budget.patience:
-                self.factor, self.waited, self.halved = self.factor / 2, 0, self.halved + 1
+            if self.budget.decay == "plateau" and self.patience.halves(self.step, found.loss):
+                self.factor /= 2
                 self._copy(self.kept, self.net.parameters())
                 self.optimiser.state.clear()  # its means belong to the weights that were left
-        flat = self.halved >= self.budget.halvings
-        said = {"rate": self.rate, "steps": self.step, "optimiser": self.kind, "plateau": flat}
+                found = _judge_run(self.torch, self.net, self.task, self.data) if self.patience.flat else found
+        said = {"rate": self.rate, "steps": self.step, "optimiser": self.kind, "plateau": self.patience.flat}
         return replace(found, **said, curve=tuple(self.curve))  # type: ignore[arg-type]
 
     def _copy(self, source: Iterable[Any], into: Iterable[Any]) -> None:
@@ -200,14 +212,28 @@ def train_tuned(
     runs = [
         Training(fresh(), task, budget, rate, seed, kind) for kind in budget.optimisers for rate in budget.rates
     ]
-    until, spent = max(1, round(budget.short * budget.steps)), 0.0
+    until, spent, by_noise = max(1, round(budget.short * budget.steps)), 0.0, False
     while len(runs) > 1:
         runs.sort(key=lambda run: _standing(run.go(until)))
-        kept = 1 if _standing(runs[0].found)[0] == 0 else len(runs) // 2
-        spent += sum(run.seconds for run in runs[kept:])
-        runs, until = runs[:kept], min(2 * until, budget.steps)
+        known = _standing(runs[0].found)[0] == 0
+        half = 1 if known else len(runs) // 2
+        worse = [run for run in runs[half:] if known or _is_worse(run, runs[0])]
+        longer = min(2 * until, budget.steps)
+        if len(runs) * longer > budget.steps:
+            by_noise, worse = by_noise or len(worse) < len(runs[half:]), runs[half:]
+        spent += sum(run.seconds for run in worse)
+        runs, until = [run for run in runs if run not in worse], longer
     ended = runs[0].go(budget.steps, watch)
-    return replace(ended, seconds=ended.seconds + spent)
+    return replace(ended, seconds=ended.seconds + spent, by_noise=by_noise)
+
+
+def _is_worse(run: Training, best: Training) -> bool:
+    """Clearly: by more than the noise of both, and the best one has learned something."""
+    found, least = run.curve[-1][2], best.curve[-1][2]
+    if not (math.isfinite(found) and math.isfinite(least)):
+        return not math.isfinite(found)
+    spread = math.hypot(*(noise([loss for _, _, loss in each.curve[-RECENT:]]) for each in (run, best)))
+    return best.patience.has_learned and found - least > CLEARLY * spread
 
 
 def _standing(run: Run | None) -> tuple[int, float]:

@@ -18,7 +18,7 @@ from onelayer.compile.memorize import memorize
 from onelayer.errors import HypothesisError
 from onelayer.lab.experiment import Case, Earlier, Preset, Row, Verdict
 from onelayer.lab.pictures import figure, line
-from onelayer.lab.statistics import Interval, Paired, interval, interval_by_group, paired, share
+from onelayer.lab.statistics import Interval, Paired, interval, interval_by_group, paired, share, tally
 
 QUESTION = "Does a constructed layer hold more bits a parameter than a trained one of the same size?"
 HYPOTHESES = (
@@ -97,11 +97,11 @@ def _construct(case: Case, seed: int) -> Row:
         else:
             bad = middle
     if best is None:
-        return _row(0, 0, 0.0, 0, 0, None)
+        return _row(0, 0, 0.0, 0, 0)
     layers = best.transformer.feedforward + best.transformer.last_readout
     bits = good * n * math.log2(case["classes"])
     width = max((layer.width for layer in layers), default=0)
-    return _row(best.n_parameters, good * n, bits, len(layers), width, None)
+    return _row(best.n_parameters, good * n, bits, len(layers), width)
 
 
 def _train(case: Case, seed: int) -> Row:
@@ -119,13 +119,13 @@ def _train(case: Case, seed: int) -> Row:
     budget = Budget(steps=case["steps"], short=0.02, check=check, patience=patience, batch=batch)
     ended = train_tuned(shape, task, budget, seed)
     bits = max(0.0, N * n * (entropy - ended.loss / math.log(2)))
-    return _row(count_parameters(shape, task), ended.right, bits, 2, shape.hidden, int(ended.ended))
+    return _row(count_parameters(shape, task), ended.right, bits, 2, shape.hidden) | ended.end
 
 
-def _row(parameters: int, answers: int, bits: float, layers: int, width: int, ended: int | None) -> Row:
+def _row(parameters: int, answers: int, bits: float, layers: int, width: int) -> Row:
     per = bits / parameters if parameters else 0.0
-    said = {"parameters": parameters, "answers": answers, "bits": bits, "bits_per_parameter": per}
-    return said | {"layers": layers, "width": width, "ended": ended}
+    said: Row = {"parameters": parameters, "answers": answers, "bits": bits, "bits_per_parameter": per}
+    return said | {"layers": layers, "width": width}
 
 
 def plot(rows: list[Row]) -> Any:
@@ -173,7 +173,11 @@ def verdict(rows: list[Row]) -> Verdict:
     trained = [row for row in rows if row["model"] == "trained"]
     if not compared:
         return Verdict("open", "There are not both constructed and trained models to compare.", tuple(findings))
-    findings.append(f"Twins (one layer, float32) were at their end in {share(r['ended'] for r in trained)} runs.")
+    findings.append(
+        f"Twins (one layer, float32) were at their end in {share(r['ended'] for r in trained)} runs; ended by: "
+        f"{tally(r.get('ended_by') for r in trained)}. In {share(r.get('by_noise') for r in trained)} the steps "
+        "for choosing a rate were spent before rates differed by more than noise."
+    )
     return _answer(compared, findings, interval(row["bits_per_parameter"] for row in trained))
 
 

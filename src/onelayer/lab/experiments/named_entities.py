@@ -17,7 +17,7 @@ from onelayer.lab import corpora
 from onelayer.lab.corpora import Sentence
 from onelayer.lab.experiment import Case, Earlier, Preset, Row, Verdict
 from onelayer.lab.pictures import figure, line
-from onelayer.lab.statistics import interval, interval_by_group, share
+from onelayer.lab.statistics import interval, interval_by_group, share, tally
 
 QUESTION = "Does one layer of rank 1 label every word of a corpus right, built and trained?"
 HYPOTHESES = (
@@ -107,7 +107,7 @@ def _construct_model(case: Case, seed: int, stored: list[Sentence], _: int) -> t
     """Every label proved by the checker; a sentence that is not stored gets label 0, but for rare false hits."""
     X, Y = [words for words, _ in stored], [labels for _, labels in stored]
     model = memorize(X, Y, positions=True, rank=case["rank"], seed=seed, default=0, certify=True)
-    said = {"parameters": model.n_parameters, "taken": 0, "ended": None}
+    said = {"parameters": model.n_parameters, "taken": 0, **dict.fromkeys(("ended", "ended_by", "by_noise"))}
     said["verified"] = int(model.verify().exit_code == 0)
 
     def answer(sentences: list[list[str]]) -> Any:
@@ -142,7 +142,7 @@ def _train_model(case: Case, seed: int, stored: list[Sentence], labels: int) -> 
     short = min(0.02, TRIED / case["steps"])
     budget = Budget(steps=case["steps"], batch=BATCH, short=short, check=check, patience=2, halvings=6)
     ended = train_tuned(shape, task, budget, seed)
-    said = {"parameters": count_parameters(shape, task), "taken": ended.steps, "ended": int(ended.ended)}
+    said = {"parameters": count_parameters(shape, task), **ended.end}
 
     def answer(sentences: list[list[str]]) -> Any:
         found = predict(ended.net, *numbered(sentences)).argmax(-1)
@@ -187,8 +187,8 @@ def verdict(rows: list[Row]) -> Verdict:
     ]
     for name, some in _groups(largest).items():
         found, new = (interval(row[value] for row in some) for value in ("accuracy", "accuracy_on_new"))
-        size, ended = interval(row["parameters"] for row in some), share(row["ended"] for row in some)
-        how = f", {interval(r['taken'] for r in some)} steps, at their end in {ended}" if "trained" in name else ""
+        size, ended = interval(row["parameters"] for row in some), tally(row.get("ended_by") for row in some)
+        how = f", {interval(r['taken'] for r in some)} steps, ended by: {ended}" if "trained" in name else ""
         proof = f", all labels VERIFIED in {share(r['verified'] for r in some)}" if "constructed" in name else ""
         findings.append(f"{name} ({size} parameters{how}{proof}): {found} of the words right, {new} held out.")
     alone, unseen = (interval(row[value] for row in largest) for value in ("word_alone", "word_alone_on_new"))

@@ -18,7 +18,7 @@ from onelayer.contexts.boltzmann import softmax
 from onelayer.errors import MissingExtraError
 from onelayer.lab.experiment import Case, Earlier, Preset, Row, Verdict
 from onelayer.lab.pictures import figure, line
-from onelayer.lab.statistics import interval, interval_by_group, share
+from onelayer.lab.statistics import interval, interval_by_group, tally
 
 Array = NDArray[Any]
 
@@ -66,7 +66,7 @@ def _nearest(case: Case, seed: int) -> Row:
     bits = float(np.log2(span / gap)) if gap > 0 else None
     law = 2 * float(np.log2(M)) / s
     about = {"contexts": M, "gap": gap, "bits": bits, "law": law, "spread": float(np.log2(span / sigma))}
-    return about | dict.fromkeys(("b", "accuracy", "taken", "ended", "parameters"))
+    return about | dict.fromkeys(("b", "accuracy", "taken", "ended", "ended_by", "by_noise", "parameters"))
 
 
 def contexts(case: Case, rng: np.random.Generator) -> Array:
@@ -99,7 +99,7 @@ def _train_rows(case: Case, seed: int) -> list[Row]:
     task = Task(sets[rng.permutation(len(sets))[: case["N"]]], rng.integers(0, CLASSES, (case["N"], n)))
     shape = Shape(WIDTH, hidden=4 * WIDTH, rank=case["rank"])
     ended = train_tuned(shape, task, Budget(steps=case["steps"]), seed)
-    said = {"taken": ended.steps, "ended": int(ended.ended), "parameters": count_parameters(shape, task)}
+    said = {**ended.end, "parameters": count_parameters(shape, task)}
     nothing = dict.fromkeys(("contexts", "gap", "bits", "law", "spread"))
     rows, whole = [{**nothing, "b": 32, "accuracy": ended.accuracy, **said}], ended.net
     kept = {name: tensor.detach().clone() for name, tensor in whole.tensors.items()}
@@ -167,8 +167,8 @@ def verdict(rows: list[Row]) -> Verdict:
         some = [row for row in trained if row["rank"] == r]
         recall = interval_by_group(some, "b", "accuracy")
         listed = ", ".join(f"{recall[b]} at {b}" for b in (3, 4, 6, 8, 32) if b in recall)
-        ended = share(row["ended"] for row in some if row["b"] == 32)
-        findings.append(f"Trained at rank {r}, recall by bits a weight: {listed}; at their end in {ended} runs.")
+        ended = tally(row["ended_by"] for row in some if row["b"] == 32)
+        findings.append(f"Trained at rank {r}, recall by bits a weight: {listed}; ended by: {ended}.")
     heads = [slope for name, slope in slopes.items() if name != "control"]
     if not heads or "control" not in slopes or not all(slope.count for slope in slopes.values()):
         return Verdict("open", "There are not both heads and points drawn at random.", tuple(findings))
