@@ -53,6 +53,7 @@ LOOPED = [
         "algorithms",
         "definite",
         "floats",
+        "identified",
         "judge",
         "lattice",
         "limits",

@@ -75,9 +75,8 @@ def ambiguous(found: object, claim: Claim) -> Verdict:
         raise Malformed("claim", "there is no second layer, or no input at which it differs")
     mine, R = own(judge), moderate(judge.readout)
     other = Heads(*(moderate(judge.data[f"other.{name}"]) for name in OTHER))
-    shapes = [getattr(other, name).shape for name in "QKVO"]
-    (H, w, s), v = shapes[0], shapes[2][2]
-    if shapes != [(H, w, s), (H, w, s), (H, w, v), (H, v, w)] or w != len(R):
+    Q, K, V, O = (getattr(other, name).shape for name in "QKVO")
+    if len(Q) != 3 or len(V) != 3 or (K, V[:2], O, Q[1]) != (Q, Q[:2], (Q[0], V[2], Q[1]), len(R)):
         raise Malformed("claim", "the second layer has other shapes")
     apart, error = difference(moderate(judge.data["tokens"]), mine, other, R)
     most = float((np.abs(apart) + error).max())
