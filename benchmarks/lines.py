@@ -60,6 +60,7 @@ LOOPED = [
         "near",
         "network",
         "panels",
+        "patches",
         "polynomials",
         "programs",
         "residuals",

@@ -47,7 +47,7 @@ AIMS: dict[str, list[str]] = {
     "looped/residuals": _tests("residuals"),
     "looped/risks": _tests("risks_by_hand"),
     "looped/rounding": _tests("rounding"),
-    "looped/smoothers": _tests("smoothers"),
+    "looped/smoothers": _tests("smoothers_by_hand"),
     "looped/witnesses": _tests("witnesses", "prompts"),
     "functions/algebra": _tests("algebra"),
     "functions/blocks": _tests("blocks_by_hand", "blocks::test_a_block_is_as_far_from_its_line_as_is_said"),

@@ -55,6 +55,7 @@ def test_products() -> None:
     r = 15.0 * 13 + 26.0 * 16 + 16 * 13 + odd + (10.0 + 28 + 88) / 2
     wanted = [a, 5.0 + 6, 7.0 - 12, 11.0 + 24 - 14 + 20, r + LOST * (31 * 39)]
     assert parts(P * O) == parts(O * P) == wanted
+    assert parts(P * -O) == [-u for u in wanted[:4]] + wanted[4:]
     assert parts(P * 2) == parts(2 * P) == [2.0, -4.0, 8.0, -16.0, 32 + (15 * 2 * LOST + 16 * 2 * LOST) + LOST * 62]
     assert parts(ZERO * ZERO) == [0, 0, 0, 0, TINY]
 
@@ -75,8 +76,8 @@ class Between(Patch):
         return tuple(map(np.asarray, self.ends))
 
 
-def between(low: float, high: float) -> Between:
-    found = Between(1.0, 2.0, -4.0, 8.0, 16.0)
+def between(low: float, high: float, r: float = 16.0) -> Between:
+    found = Between(3.0, 2.0, -4.0, 8.0, r)
     object.__setattr__(found, "ends", (low, high))
     return found
 
@@ -85,32 +86,43 @@ def between(low: float, high: float) -> Between:
     ("low", "high", "k", "half"),
     [
         (-1.0, 3.0, 0.5, 0.75), (-3.0, 1.0, -0.5, 0.75), (-2.0, 2.0, 0.0, 1.0),
-        (0.0, 2.0, 1.0, 0.0), (0.0, 0.0, 1.0, 0.0), (1.0, 2.0, 1.0, 0.0), (-2.0, 0.0, -1.0, 0.0),
+        (0.0, 2.0, 1.0, 0.0), (0.0, 0.0, 1.0, 0.0), (0.5, 2.0, 1.0, 0.0), (1.0, 2.0, 1.0, 0.0),
+        (-2.0, 0.0, -1.0, 0.0),
         (-2.0, -1.0, -1.0, 0.0),
     ],
 )  # fmt: skip
 def test_absolute_values(low: float, high: float, k: float, half: float) -> None:
     """Of z between both ends, |z| is k z + half +- half; on [-1, 3] that is z / 2 + 3/4 +- 3/4."""
     found = abs(between(low, high))
-    assert parts(found) == [k + half, 2 * k, -4 * k, 8 * k, 16 + half + LOST * (31 + half)]
+    assert parts(found) == [3 * k + half, 2 * k, -4 * k, 8 * k, 16 + half + LOST * (33 + half)]
     assert float(abs(ZERO).r) > TINY
+
+
+@pytest.mark.parametrize(("low", "high"), [(-33.0, 17.0), (-20.0, 3.0)])
+def test_of_two_numbers_that_rounding_tells_apart_the_larger_is_taken(low: float, high: float) -> None:
+    """high - k high and -low - k low are equal but for rounding: the first is larger, then the second."""
+    k = (high + low) / (high - low)
+    first, second = high - k * high, -low - k * low
+    assert (first > second) == (low == -33.0)
+    half = max(first, second) / 2
+    assert parts(abs(between(low, high, 0.0)))[4] == half + LOST * (17 + half)
 
 
 def test_exponentials(monkeypatch: pytest.MonkeyPatch) -> None:
     """With powers of 2 instead, which are exact: on [0, 4] the slope is 4, and 2^z - 4 z lies in [-4, 1]."""
     monkeypatch.setattr(patches, "_exp", np.exp2)
     found = between(0.0, 4.0).exp()
-    lost = LOST * (1 + 16 + 4 * (1 + 0 + 4 + 31))
-    assert parts(found) == [4.0 - 1.5, 8.0, -16.0, 32.0, 4 * 16 + 2.5 + lost]
+    lost = LOST * (1 + 16 + 4 * (1 + 0 + 4 + 33))
+    assert parts(found) == [12.0 - 1.5, 8.0, -16.0, 32.0, 4 * 16 + 2.5 + lost]
     found = between(-8.0, 4.0).exp()  # 1/4; 2^-8 + 2 at one end, 15 at the other, and 3/4 below
-    lost = LOST * (2.0**-8 + 16 + 0.25 * (1 + 8 + 4 + 31))
-    assert parts(found) == [0.25 + (15 + 0.75) / 2, 0.5, -1.0, 2.0, 4 + (15 - 0.75) / 2 + lost]
+    lost = LOST * (2.0**-8 + 16 + 0.25 * (1 + 8 + 4 + 33))
+    assert parts(found) == [0.75 + (15 + 0.75) / 2, 0.5, -1.0, 2.0, 4 + (15 - 0.75) / 2 + lost]
     found = between(-4.0, -2.0).exp()  # slope 1/8: 2^-4 + 1/2, and 1/8 * 4 below
-    lost = LOST * (2.0**-4 + 2.0**-2 + 0.125 * (1 + 4 + 2 + 31))
-    assert parts(found) == [0.125 + (0.5625 + 0.5) / 2, 0.25, -0.5, 1.0, 2 + 0.03125 + lost]
+    lost = LOST * (2.0**-4 + 2.0**-2 + 0.125 * (1 + 4 + 2 + 33))
+    assert parts(found) == [0.375 + (0.5625 + 0.5) / 2, 0.25, -0.5, 1.0, 2 + 0.03125 + lost]
     monkeypatch.setattr(patches, "_exp", lambda t: np.where(t == 3.0, 1.0, -1.0))
     found = between(2.0, 4.0).exp()  # below its tangent, as by rounding: no negative radius
-    assert parts(found) == [1.0 + (-3 - 2) / 2, 2.0, -4.0, 8.0, 16 + LOST * (-2 + 1 * (1 + 2 + 4 + 31))]
+    assert parts(found) == [3.0 + (-3 - 2) / 2, 2.0, -4.0, 8.0, 16 + LOST * (-2 + 1 * (1 + 2 + 4 + 33))]
     monkeypatch.setattr(patches, "_exp", lambda t: 0 * t)
     assert float(between(2.0, 4.0).exp().r) == TINY
 
@@ -128,11 +140,14 @@ def test_exponentials_beyond_floats() -> None:
 
 
 def test_variables_on_the_cells_of_a_grid() -> None:
-    first, second = [Fraction(-3), Fraction(1), Fraction(2)], [Fraction(0), Fraction(8), Fraction(14), Fraction(20)]
+    first, second = (
+        [Fraction(-3), Fraction(-1), Fraction(2)],
+        [Fraction(0), Fraction(8), Fraction(14), Fraction(20)],
+    )
     u, v = coordinates(first, second)
     ones = np.ones((2, 3))
     for found, wanted in (
-        (u.a, [[-1.0], [1.5]]), (u.b, [[2.0], [0.5]]), (u.c, 0.0), (u.d, 0.0), (u.r, [[LOST * 4], [LOST * 3]]),
+        (u.a, [[-2.0], [0.5]]), (u.b, [[1.0], [1.5]]), (u.c, 0.0), (u.d, 0.0), (u.r, [[LOST * 4], [LOST * 3]]),
         (v.a, [4.0, 11.0, 17.0]), (v.b, 0.0), (v.c, [4.0, 3.0, 3.0]), (v.d, 0.0),
         (v.r, LOST * np.array([8, 22, 34.0])),
     ):  # fmt: skip

@@ -80,7 +80,6 @@ class Patch:
         low, high = self.range()
         inside = (low < 0) & (high > 0)
         k = np.where(inside, (high + low) / np.where(inside, high - low, 1.0), np.where(low >= 0, 1.0, -1.0))
-        k = np.clip(k, -1.0, 1.0)
         half = np.where(inside, np.maximum(high - k * high, -low - k * low), 0.0) / 2
         r = self.r + half + LOST * (self.size + half) + TINY
         return Patch(k * self.a + half, k * self.b, k * self.c, k * self.d, r)
@@ -118,8 +117,7 @@ def coordinates(first: list[Fraction], second: list[Fraction]) -> tuple[Patch, P
         middle, half = (w[1:] + w[:-1]) / 2, (w[1:] - w[:-1]) / 2
         parts.append((middle, half, LOST * (np.abs(w[1:]) + np.abs(w[:-1])) + TINY))
     (a, b, r), (e, c, q) = parts
-    rows, columns = np.zeros((len(u) - 1, 1)), np.zeros((1, len(v) - 1))
-    zero = rows + columns
+    zero = np.zeros((len(u) - 1, len(v) - 1))
     return (
         Patch(a[:, None] + zero, b[:, None] + zero, zero, zero, r[:, None] + zero),
         Patch(e[None] + zero, zero, c[None] + zero, zero, q[None] + zero),
