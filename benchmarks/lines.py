@@ -65,6 +65,7 @@ LOOPED = [
         "programs",
         "residuals",
         "risks",
+        "smoothers",
         "witnesses",
     )
 ]

@@ -131,9 +131,8 @@ def apart(network: Network, a: Algorithm, queries: list[Fraction], keys: list[Fr
         off = bilinear(asked @ held.T, radius) - rho
         shared = Patch(0.0, -off.b.mean(axis=1, keepdims=True), 0.0, 0.0, 0.0)  # c(u) may be any function of u
         low, high = (off + shared).range()
-    if not (np.isfinite(low).all() and np.isfinite(high).all()):
-        return np.inf
-    return float((high.max(axis=1) - low.min(axis=1)).max()) / 2 * SLACK + 2.0**-1000
+        eps = float((high.max(axis=1) - low.min(axis=1)).max()) / 2 * SLACK + 2.0**-1000
+    return eps if np.isfinite(eps) else np.inf
 
 
 def weights(network: Network) -> int:
