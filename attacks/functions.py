@@ -161,3 +161,6 @@ def _hats() -> Iterator[Counterexample]:
     model = interpolator(np.full(5, 2.0**110), "float32", 2.0**20, 2.0**20)
     b = everywhere(model, "float32", "float32", constant(2.0**130), 3.5, 2.0**115)
     yield Counterexample("answers that overflow", "a hat of 2^20 times 2^110 is infinite in float32", b)
+    model = interpolator([1, 1], "float64", 1, 2.0**-1024)
+    b = everywhere(model, "float64", "real", constant(600), 0.9, 1)
+    yield Counterexample("a grid that no float reaches", "the answer is 1, but cells are 2^1024 wide", b)

@@ -184,6 +184,14 @@ MUTANTS = {
     "a subnormal scale": [("functions/hats.py", "small * (2 + scale + largest)", "small * (2 + scale)")],
     "a channel that nobody reads": [("functions/hats.py", "if not 4 * n * (", "if False and not 4 * n * (")],
     "answers that overflow": [("functions/hats.py", " and 4 * size < A.big", "")],
+    "a grid that no float reaches": [
+        ("functions/hats.py", " or not 2.0**-900 <= found.scale <= 2.0**900", ""),
+        (
+            "functions/simplices.py",
+            "~((low > box[1]) | (high < box[0])).any(axis=1)",
+            "((low <= box[1]) & (high >= box[0])).all(axis=1)",
+        ),
+    ],
 }
 
 

@@ -205,10 +205,11 @@ def judge(
     found = gather(network, n, d, hats, max(abs(low), abs(high)), A)
     if found is None:
         return "the layers before the hats are not seen to copy tokens by position"
-    # Vertices and the ends of boxes are whole numbers over FINEST * scale, below 2^52: no rounding moves them.
+    # Vertices and the ends of boxes are whole numbers over FINEST * scale, below 2^52: no rounding moves them, and
+    # with such a scale none of them overflows or underflows.
     whole = found.scale * found.origin
-    if whole != np.rint(whole) or abs(whole) >= 2.0**40:
-        return "the grid does not begin at a whole number"
+    if whole != np.rint(whole) or abs(whole) >= 2.0**40 or not 2.0**-900 <= found.scale <= 2.0**900:
+        return "the grid does not begin at a whole number, or its spacing is out of range"
     last = Fraction(found.scale) * (Fraction(high) - Fraction(found.origin)) + Fraction(found.error)
     if not (found.origin <= low and last <= hats.levels * Fraction(hats.H)):
         return "the grid of hats does not cover the box"

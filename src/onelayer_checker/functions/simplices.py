@@ -63,7 +63,7 @@ def sup_error(
         cut = np.zeros_like(cell)
         while len(cell):
             low, high = start + width * (cell + cut / parts), start + width * (cell + (cut + 1) / parts)
-            inside = ((low <= box[1]) & (high >= box[0])).all(axis=1)
+            inside = ~((low > box[1]) | (high < box[0])).any(axis=1)  # all that is not certainly outside
             cell, cut = cell[inside], cut[inside]
             low, high = np.clip(low[inside], *box), np.clip(high[inside], *box)
             bound = np.empty(len(cell))
