@@ -28,6 +28,7 @@ FUNCTIONS = [
         "algebra",
         "blocks",
         "branch",
+        "cells",
         "deviation",
         "differences",
         "extremes",

@@ -88,8 +88,8 @@ def find_cells(network: Network, claim: Claim, tokens: Array) -> Cells:
     rows = ids if ordered else np.sort(ids, axis=1)
     if len(np.unique(rows, axis=0)) != N:
         raise Malformed("data", "a sequence of cells is stored twice")
-    every_order = isinstance(claim.target, Program) and not ordered and not claim.target.symmetric
-    if isinstance(claim.target, Assumed) and not (ordered or claim.target.symmetric):
+    every_order = not (ordered or claim.target.symmetric)
+    if every_order and isinstance(claim.target, Assumed):
         raise Malformed("claim", "without positions the target must be symmetric")
     if every_order and n > MOST_TOKENS:
         raise Malformed("claim", f"{n} tokens have too many orders; at most {MOST_TOKENS} can be judged")
@@ -102,7 +102,8 @@ def find_cells(network: Network, claim: Claim, tokens: Array) -> Cells:
     reach, count = number["high"] - number["low"], int(different.sum())
     if count == len(centres) ** (n * d):  # every component may move to its own centre
         reach = max(centres[0] - number["low"], number["high"] - centres[-1], gaps.max(initial=0.0) / 2)
-    weight = (different / len(orders)).astype(np.float64) * UP
+    share = np.where(different < 2**1000, different, np.inf) / len(orders)  # n! is no float beyond n = 170
+    weight = share.astype(np.float64) * UP
     return Cells(orders, weight, count, 2 * radius / (high - low), float(reach * UP))
 
 
@@ -177,9 +178,9 @@ def range_of_target(target: Target, cells: Cells, data: Data, low: float, high: 
     q = data.answers.shape[1]
     if isinstance(target, Assumed):
         slack = (target.error + target.lipschitz * cells.nearest) * UP
-        return (data.answers.min(axis=0) - slack) * 1.0, (data.answers.max(axis=0) + slack) * 1.0
+        return data.answers.min(axis=0) - slack, data.answers.max(axis=0) + slack
     m = target.n * target.d
-    parts = max(1, int(RANGE_BOXES ** (1 / m) + 1e-9))
+    parts = int(RANGE_BOXES ** (1 / m) + 1e-9)
     edges = np.linspace(low, high, parts + 1)
     at = np.zeros((1, m), np.intp)
     if parts > 1:  # not with many variables: NumPy knows no more than 64 axes
@@ -241,7 +242,7 @@ def judge(claim: Claim, network: Network, data: Data, out: Ball) -> Verdict:
         assumed = (
             f", if the target is {target.lipschitz:.6g}-Lipschitz{symmetric}, its values within {target.error:.3g}"
         )
-    worst, powers, p, left = 0.0, Fraction(0), int(number.get("p", 1.0)), 1 - covered
+    worst, powers, left = 0.0, Fraction(0), 1 - covered
     for found in errors(target, cells, out, data, number["radius"]):
         upper, lower = found.upper.max(axis=1), found.lower.max(axis=1)
         if claim.type == "sup_error" and not (upper <= number["bound"]).all():
@@ -252,7 +253,8 @@ def judge(claim: Claim, network: Network, data: Data, out: Ball) -> Verdict:
             return Verdict("undecided", f"{where} the error may be {upper[at]:.6g}", float(upper[at]))
         worst = max(worst, float(upper.max()))
         if claim.type == "lp_error":
-            part = float((_power(upper, p) * cells.weight[found.rows]).sum()) * (1 + 2 * len(upper) * U) * UP
+            power = _power(upper, int(number["p"]))
+            part = float((power * cells.weight[found.rows]).sum()) * (1 + 2 * len(upper) * U) * UP
             if not part < np.inf:
                 return Verdict("undecided", "the error has no bound, or its power overflows", np.inf)
             powers += Fraction(part)
