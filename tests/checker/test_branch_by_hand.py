@@ -15,10 +15,7 @@ from onelayer_checker.functions import branch
 from onelayer_checker.functions.branch import Bounds, Problem, Search
 from onelayer_checker.functions.slopes import Slopes, inflation, network_slopes, spread
 from onelayer_checker.functions.targets import Program, enclose, read_program
-
-
-def small(seed: int, *shape: int) -> Any:
-    return np.random.default_rng(seed).normal(size=shape) / 4
+from tests.checker.drawn import small
 
 
 def network(q: int = 2, w: int = 2) -> Network:

@@ -18,6 +18,7 @@ from onelayer_checker.functions import cells
 from onelayer_checker.functions.cells import Assumed, Cells, Errors, find_cells
 from onelayer_checker.functions.targets import Program, bounds, read_program
 from tests.checker.counted import counted
+from tests.checker.drawn import numbers
 
 ASSUMED = Assumed(1.0, 0.0, True)
 UNORDERED = SimpleNamespace(causal=False, tensors={})
@@ -193,11 +194,6 @@ def stored(tokens: Any, answers: Any = None) -> Any:
     x = np.asarray(tokens, np.float32)
     y = np.zeros((x.shape[0] * x.shape[1], 1)) if answers is None else np.asarray(answers, np.float64)
     return SimpleNamespace(tokens=x, answers=y, which=np.arange(len(y)))
-
-
-def numbers(seed: int, *shape: int) -> Any:
-    rng = np.random.default_rng(seed)
-    return rng.normal(size=shape) * 2.0 ** rng.integers(-6, 6, shape)
 
 
 def of_orders(orders: list[tuple[int, ...]], N: int = 1, **others: Any) -> Cells:

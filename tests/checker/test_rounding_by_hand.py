@@ -31,13 +31,9 @@ from onelayer_checker.core.layers import Layer
 from onelayer_checker.functions import rounding
 from onelayer_checker.functions.rounding import Value
 from onelayer_checker.functions.slopes import dense
+from tests.checker.drawn import numbers, small, tensors
 
 ARITHMETICS = [FLOAT32, FLOAT64]
-
-
-def numbers(seed: int, *shape: int) -> Any:
-    rng = np.random.default_rng(seed)
-    return rng.normal(size=shape) * 2.0 ** rng.integers(-6, 6, shape)
 
 
 def value(seed: int, *shape: int) -> Value:
@@ -155,24 +151,10 @@ def test_between_layers_units_are_cut_and_after_the_last_they_are_not() -> None:
     assert (x.real.m < 0).any()
 
 
-def small(seed: int, *shape: int) -> Any:
-    return np.random.default_rng(seed).normal(size=shape) / 4
-
-
-def tensors(lifted: bool, deep: bool, biased: bool) -> dict[str, Any]:
-    H, w, s, d = 2, 4 if lifted else 2, 3, 2
-    T = {f"attention.W_{name}": small(100 + i, H, w, s) for i, name in enumerate("QKV")}
-    T |= {"attention.W_O": small(104, H, s, w)}
-    if biased:
-        T |= {f"attention.b_{name}": small(105 + i, H, s) for i, name in enumerate("QK")}
-    if lifted:
-        T |= {"embedding.lift": small(110, d, w), "embedding.positions": small(112, 3, w)}
-        T |= {"embedding.bias": small(111, w)} if biased else {}
-    if deep:
-        T |= {"feedforward.0.weight": small(120, w, 5), "feedforward.0.bias": small(121, 5)}
-        T |= {"feedforward.1.weight": small(122, 5, w), "feedforward.1.bias": small(123, w)}
-    T |= {"readout.0.weight": small(130, w, 6), "readout.0.bias": small(131, 6)}
-    return T | {"readout.1.weight": small(132, 6, 2), "readout.1.bias": small(133, 2)}
+def with_bias(lifted: bool, deep: bool, biased: bool) -> dict[str, Any]:
+    """A lift has a bias, too."""
+    own = {"embedding.bias": small(111, 4)} if lifted and biased else {}
+    return tensors(lifted, deep, biased) | own
 
 
 @pytest.mark.parametrize(
@@ -189,7 +171,7 @@ def test_the_rounding_of_a_network_step_by_step(
     lifted: bool, deep: bool, biased: bool, causal: bool, A: Any
 ) -> None:
     """Head by head, token by token of a sequence: as the network computes, one step after another."""
-    network, B, n, d = build(tensors(lifted, deep, biased), causal=causal), 3, 3, 2
+    network, B, n, d = build(with_bias(lifted, deep, biased), causal=causal), 3, 3, 2
     T, (H, w, s) = network.tensors, network.tensors["attention.W_Q"].shape
     centre, radius = small(140, B, n, d), np.abs(small(141, B, n, d)) / 64
     x = Ball(centre.reshape(B * n, d), radius.reshape(B * n, d))
@@ -223,7 +205,7 @@ def test_the_rounding_of_a_network_step_by_step(
 def test_what_it_costs_is_said_before_it_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[tuple[Any, ...]] = []
     monkeypatch.setattr(rounding, "spend", lambda *given: said.append(given))
-    network = build(tensors(True, True, True))
+    network = build(with_bias(True, True, True))
     rounding.largest_rounding(network, np.zeros((7, 3, 2)), np.zeros((7, 3, 2)), FLOAT32)
     layers = (network.bottleneck, *network.readout.layers, *network.feedforward.layers)
     sizes = [layer.inputs * layer.bias.size for layer in layers]
