@@ -45,6 +45,7 @@ FUNCTIONS = [
         "slopes",
         "symmetry",
         "targets",
+        "tilted",
     )
 ]
 #: The same of the ring of looped networks.

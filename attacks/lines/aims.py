@@ -69,6 +69,7 @@ AIMS: dict[str, list[str]] = {
     "functions/simplices": _tests("simplices", "orderings"),
     "functions/slopes": _tests("slopes_by_hand"),
     "functions/symmetry": _tests("orderings"),
+    "functions/tilted": _tests("tilted"),
     "functions/targets": _tests("targets_by_hand", "targets"),
     "search/builder": SEARCH,
     "search/cells": _tests("cells", "decisions", "steps_and_cells", "pairs", "search_of_models"),

@@ -48,7 +48,7 @@ def test_logits_that_are_off_cost_a_share_of_the_range(off: float) -> None:
     """softmax(x y) averages y; with logits (1 + off) x y they are off by at most D = off."""
     lines = [X, Y, ["mul", 0, 1], ["average", 2, 1], ["add", 0, 3]]
     found = error(lines, [[4], [4]], **HEAD | {"W_Q": [[[1 + off]]], "W_K": [[[1]]]})
-    assert found == pytest.approx((2 * off + 4 * off**2) / 2, abs=1e-11)
+    assert found == pytest.approx(off / 2, abs=1e-11)
 
 
 def test_biases_of_queries_and_keys_are_part_of_the_logits() -> None:
@@ -56,13 +56,13 @@ def test_biases_of_queries_and_keys_are_part_of_the_logits() -> None:
     head = HEAD | {"W_K": [[[1]]], "b_Q": [[2]]}
     assert error(lines, [[5], [5]], **head) <= 1e-11
     assert error(lines, [[5], [5]], **head | {"b_K": [[7]]}) <= 1e-11  # 2 (y + 7): the same weights
-    assert error(lines, [[5], [5]], **head | {"b_Q": [[2.25]]}) == pytest.approx((0.5 + 0.25) / 2)
+    assert error(lines, [[5], [5]], **head | {"b_Q": [[2.25]]}) == pytest.approx(0.25 / 2)
     assert error(lines, [[5], [5]], **head | {"W_Q": [[[0.5]]], "b_K": [[1]]}) > 0.1
 
 
-def test_a_head_that_is_far_from_every_line_has_no_bound() -> None:
-    assert error(MEAN, [[3], [3]], **HEAD | {"W_K": [[[1]]], "b_Q": [[0.75]]}) == np.inf
-    assert error(MEAN, [[3], [3]], **HEAD | {"W_K": [[[1]]], "b_Q": [[0.25]]}) == pytest.approx((0.5 + 0.25) / 2)
+def test_a_head_that_is_far_from_every_line_is_far_off() -> None:
+    assert error(MEAN, [[3], [3]], **HEAD | {"W_K": [[[1]]], "b_Q": [[0.75]]}) == pytest.approx(0.75 / 2)
+    assert error(MEAN, [[3], [3]], **HEAD | {"W_K": [[[1]]], "b_Q": [[0.25]]}) == pytest.approx(0.25 / 2)
 
 
 @pytest.mark.parametrize(
@@ -84,9 +84,7 @@ def test_the_largest_of_a_multiple() -> None:
     head = HEAD | {"W_K": [[[24]]], "b_Q": [[1]], "W_V": [[[3]]]}
     assert error(lines, [[5], [5]], **head) == pytest.approx(2 * log(2) / 8, rel=1e-9)
     assert error(lines, [[5], [5]], **head | {"W_V": [[[0]]]}) >= 1.5
-    assert (
-        error([X, Y, ["largest", 1], ["add", 0, 2]], [[3], [3]], **HEAD | {"W_K": [[[-8]]], "b_Q": [[1]]}) == np.inf
-    )
+    assert error([X, Y, ["largest", 1], ["add", 0, 2]], [[3], [3]], **HEAD | {"W_K": [[[-8]]], "b_Q": [[1]]}) >= 4
 
 
 def test_a_constant_is_its_own_largest_value() -> None:
@@ -101,8 +99,8 @@ def test_a_constant_is_its_own_largest_value() -> None:
 def test_errors_of_heads_are_those_of_the_text(near: float) -> None:
     wide = np.full(1, -1.0), np.full(1, 2.0)
     found = Head({}, None, near).error(wide, 9)
-    assert found == (pytest.approx((2 * near + 4 * near**2) * 1.5, rel=1e-9) if near <= 0.5 else np.inf)
-    assert found >= (np.exp(2 * near) - 1) * 1.5
+    assert found == pytest.approx(near * 1.5, rel=1e-9)
+    assert found >= np.tanh(near) * 1.5  # of two tokens, whose weights are moved from 1/2 apart
     sharp = Head({}, {}, near, 4.0).error(wide, 9)
     assert sharp == pytest.approx((4 * log(2) + 2 * near) / 4, rel=1e-9)
     assert sharp > (4 * log(2) + 2 * near) / 4
@@ -155,8 +153,8 @@ def test_rounding_of_an_average_is_as_argued(A, size: float, late: float, reach:
     found = float(average(value(size, late), value(reach, off), n, np.full((1, 1, 1), sharp), A).error[0, 0, 0])
     L = 2 * size * (2 * U + 2 * A.roundings * A.u) + late * (1 + 4 * A.roundings * A.u) + 2 * EXP_U + A.exp_error
     gamma = (2 * n + 8) * A.u / (1 - (2 * n + 8) * A.u)
-    x = gamma if sharp else 2 * (L + L * L) + gamma
-    wanted = off * (1 + x + x * x) + (reach + off) * (x + x * x) + (2 * L / sharp if sharp else 0)
+    x = gamma
+    wanted = off * (1 + x + x * x) + (reach + off) * (x + x * x) + (2 * L / sharp if sharp else L * reach)
     assert wanted <= found <= wanted * (1 + 1e-4 if A is FLOAT32 else 1 + 1e-9) + 1e-30
 
 
@@ -174,7 +172,7 @@ def test_equal_weights_are_exact_and_flushing_counts() -> None:
 
 @pytest.mark.parametrize(
     ("size", "n", "reach"),
-    [(2.0**125, 2, 1.0), (0.0, 2, 2.0**123), (0.0, 1 << 20, 2.0**105), (1e6, 2, 1.0)],
+    [(2.0**125, 2, 1.0), (0.0, 2, 2.0**123), (0.0, 1 << 20, 2.0**105), (2e6, 2, 1.0)],
 )
 def test_what_may_overflow_or_is_too_far_off_has_no_bound(size: float, n: int, reach: float) -> None:
     assert average(value(size, 0), value(reach, 0), n, np.zeros((1, 1, 1)), FLOAT32).error[0, 0, 0] == np.inf
@@ -194,14 +192,14 @@ def test_rounding_of_heads_counts_every_part() -> None:
     """mean(y): the token rounded, 4 values added up, and the stream; softmax(9 x y): logits up to 9 as well."""
     u, arith = 2.0**-24, "float32"
     found = error(MEAN, [[3], [3]], arith, **HEAD)
-    assert 2 * 64 + 16 < found / u < 164
+    assert 64 / 2 + 16 < found / u < 70
     sharp = error(
         [X, Y, ["mul", 0, 1], one(9), ["mul", 2, 3], ["average", 4, 1], ["add", 0, 5]],
         [[6], [6]],
         arith,
         **HEAD | {"W_Q": [[[9]]], "W_K": [[[1]]]},
     )
-    assert 470 < sharp / u < 500
+    assert 140 < sharp / u < 150
     scaled = error(
         [X, Y, ["largest", 1], ["add", 0, 2]], [[3], [3]], arith, **HEAD | {"W_K": [[[8]]], "b_Q": [[1]]}
     )

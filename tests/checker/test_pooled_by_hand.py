@@ -102,7 +102,7 @@ def test_the_nearest_of_several_lines_is_taken() -> None:
 
 def test_factors_of_the_error_of_a_head() -> None:
     wide = np.full(1, -1.0), np.full(1, 2.0)
-    assert Head({}, None, 0.25).error(wide, 4) == close(0.75 * UP * 3 / 2 * UP)
+    assert Head({}, None, 0.25).error(wide, 4) == close(0.25 * 3 / 2 * UP * UP)
     assert Head({}, {}, 0.25, 4.0).error(wide, 4) == pytest.approx(
         (2 * pooled.LOG_TWO + 0.5) / 4 * UP, rel=1e-14, abs=0
     )
@@ -148,11 +148,13 @@ def test_a_number_is_its_own_largest_value_in_every_order() -> None:
 
 def test_a_stream_without_a_bound_is_undefined() -> None:
     with pytest.raises(Undefined, match="channel 0"):
-        numbers(MEAN, (3,), [Number(0, 0.0, 0.0)], W_K=[[[1]]], b_Q=[[0.75]])
+        numbers(MEAN, (3,), [Number(0, 0.0, np.inf)])
 
 
 def value(size: float, error: float) -> Value:
-    return Value(Ball(np.full((1, 1, 1), size / UP), np.zeros((1, 1, 1))), np.full((1, 1, 1), error))
+    """Of a quarter of its size around the rest."""
+    parts = (np.full((1, 1, 1), part * size / UP) for part in (0.75, 0.25))
+    return Value(Ball(*parts), np.full((1, 1, 1), error))
 
 
 @pytest.mark.parametrize("A", [FLOAT32, FLOAT64, REAL])
@@ -168,9 +170,10 @@ def test_every_part_of_the_rounding_of_an_average(
     found = float(average(value(size, late), value(reach, off), n, np.full((1, 1, 1), sharp), A).error[0, 0, 0])
     L = 2 * size * (2 * U + 2 * A.roundings * A.u) + late * (1 + 4 * A.roundings * A.u) + 2 * EXP_U + A.exp_error
     L = L * UP * UP if size or late else 0.0
-    x = ((0 if sharp else 2 * L * (1 + L)) + float(gamma(18, A.u))) * UP
+    x = float(gamma(18, A.u)) * UP
+    late = 2 * L / sharp if sharp else L * (0.25 * reach / UP)
     lost = 8 * 13 * 13 * (A.tiny + NORMAL) * (2 + reach + off) + TINY
-    moved = off * (1 + x + x * x) + (reach + off) * (x + x * x) + (2 * L / sharp * UP if sharp else 0) + lost
+    moved = off * (1 + x + x * x) + (reach + off) * (x + x * x) + late * UP + lost
     assert found == close(moved * UP * UP)
 
 
@@ -179,8 +182,9 @@ def test_where_an_average_has_no_bound() -> None:
         found = average(value(size, late), value(reach, 0), 2, np.full((1, 1, 1), sharp), FLOAT32)
         return float(found.error[0, 0, 0])
 
-    assert bound(0, 0.365) < np.inf  # x = 2 L (1 + L) is 0.997, and 1.001
-    assert bound(0, 0.3665) == np.inf
+    assert bound(0, 0.9999) < np.inf  # L is just below 1, and just above
+    assert bound(0, 1.0001) == np.inf
+    assert bound(0, 1.0001, sharp=1.0) < np.inf
     assert bound(0.99 * FLOAT32.big / 4, 0, sharp=2.0**126) < np.inf
     assert bound(1.01 * FLOAT32.big / 4, 0, sharp=2.0**126) == np.inf
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from onelayer.compile.asked import request_for
-from onelayer.functions.formula import smallest
+from onelayer.functions.smallest import smallest
 from onelayer.functions.waves import Waves, dyadic, fit_waves
 
 S = -np.cos(np.linspace(0, np.pi, 401))

@@ -9,7 +9,8 @@ import numpy as np
 
 from onelayer.compile.construction import Built, Construction, Request, construction
 from onelayer.errors import HypothesisError
-from onelayer.functions.formula import Compiled, smallest
+from onelayer.functions.formula import Compiled
+from onelayer.functions.smallest import smallest
 from onelayer.gadgets.stacks import read_parts
 from onelayer.interfaces.plan import Plan
 from onelayer.ledger import Constant
@@ -19,6 +20,8 @@ from onelayer.problems.targets.box import Box
 #: The share of the tolerance that lines are given; the rest is for rounding. Each level more leaves them so much of
 #: it; a repair takes as many as rounding needs, or so many if nobody knows, but none if it leaves lines too little.
 SHARE, LESS, UNKNOWN, TOO_LITTLE = 0.96, 0.98, 8, 0.1
+#: By how much rounding may have been underestimated, if a first model did not keep its tolerance.
+DOUBT = 4
 #: Numbers in a model, and seconds of a proof for each of its units, measured on two cores.
 MOST_NUMBERS, SECONDS, SECONDS_A_UNIT = 1 << 24, 0.1, 1e-3
 
@@ -91,7 +94,8 @@ def _compile_formula(request: Request, levels: int) -> Compiled:
         found = f"{target.name!r} is a Python function, or names tokens by their place"
         raise HypothesisError("formula", needs, found, "Use another construction.")
     tolerance = request.tolerance * SHARE * LESS ** (levels - 1)
-    return smallest(target.pooled, list(request.sides), target.n, tolerance, request.dtype)[1]
+    room = (request.tolerance - tolerance) / (1 if levels == 1 else DOUBT)
+    return smallest(target.pooled, list(request.sides), target.n, tolerance, request.dtype, room)[1]
 
 
 @construction

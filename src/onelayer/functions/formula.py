@@ -2,9 +2,11 @@
 
 Statement  a formula of a token x and of averages over all tokens y that is one aggregation deep after products are
            expanded is computed by feed-forward, one attention layer and a readout, to any tolerance.
-Gives      a number of parameters that does not depend on the number of tokens, and grows like 1/sqrt(tolerance).
+Gives      a number of parameters that does not depend on the number of tokens, and grows like 1/sqrt(tolerance);
+           for covariances and logarithms of means of exponentials, like log(1/tolerance).
 Rests on   piecewise linear interpolation (functions/pieces.py), a product as a difference of squares, linearity of
-           averages, and, for a maximum over tokens, a softmax average being within log(n)/B of it.
+           averages, their slopes and integrals as functions of a temperature (functions/tilts.py), and, for a
+           maximum over tokens, a softmax average being within log(n)/B of it.
 Why        a function as a box of values costs cells^(n d); its formula has a dozen lines.
 Differs    nothing is sampled or trained: what each line costs is shared out so that the fewest units keep the
            tolerance, and the checker proves block by block that the layers are these lines.
@@ -19,12 +21,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onelayer.functions.heads import heads_of
 from onelayer.functions.layout import TRIAL_PIECES, Part, Phase
 from onelayer.functions.lines import Lines
 from onelayer.functions.pieces import together
 from onelayer.functions.rewriting import PairsError, Pool, Rewriter
+from onelayer.functions.tilts import Head
 from onelayer.functions.writing import layers_of
-from onelayer.network.weights import Attention, Embedding, Layer, Transformer
+from onelayer.network.weights import Embedding, Layer, Transformer
 from onelayer.problems.targets.pooled import Pooled
 from onelayer.statements import CATALOGUE
 
@@ -64,21 +68,22 @@ class Compiler:
         tokens: int,
         tolerance: float,
         centred: bool = False,
+        head: Head | None = None,
+        share: float = NORMS,
     ) -> None:
         self.target, self.tokens, self.tolerance = target, tokens, tolerance
-        share = NORMS
         try:
-            self.plan = Rewriter(target, box, share * tolerance, centred=centred)
+            self.plan = Rewriter(target, box, share * tolerance, centred=centred, head=head)
         except PairsError:
             share = PAIRS
-            self.plan = Rewriter(target, box, share * tolerance, pairs=True, centred=centred)
+            self.plan = Rewriter(target, box, share * tolerance, pairs=True, centred=centred, head=head)
         if self.plan.meant != self.plan.outputs:
             self.tolerance = (1 - share) * tolerance
         self.lines: Lines = self.plan.lines
         self.looser: dict[int, float] = {}  # by function: more than its share of the tolerance
         self.pools = self._reachable()
         token = self._phase(self.plan.components, [])
-        read = [k for pool in self.pools for k in (pool.value, *(k for pair in pool.logits for k in pair))]
+        read = [k for pool in self.pools for k in pool.read]
         self.curved = [k for k in dict.fromkeys(read) if any(j not in token.inputs for j in token.sum(k)[0])]
         inputs = [*self.plan.components, *self.curved, *(pool.line for pool in self.pools)]
         self.answer = self._phase(inputs, self.plan.planned)
@@ -95,7 +100,8 @@ class Compiler:
         self.token.look()
 
     def _constant(self, token: Phase, pool: Pool) -> float:
-        return 0.0 if pool.value in self.curved else float(token.sum(pool.value)[1])
+        weight = float(sum(w for _, w in pool.tilts)) if pool.tilts else 1.0
+        return 0.0 if pool.value in self.curved else weight * float(token.sum(pool.value)[1])
 
     def _phase(self, inputs: list[int], wanted: list[int]) -> Phase:
         return Phase(self.lines, self.plan.base, inputs, wanted)
@@ -121,12 +127,17 @@ class Compiler:
         for i, k in enumerate(self.plan.planned):
             out[k] = out.get(k, np.zeros(q)) + np.eye(q)[i]
         answer, inputs = self.answer.gains(out)
+        self.reaches = {k: float(gain.max()) for k, gain in inputs.items()}
         back: dict[int, Array] = {}
         for pool in self.pools:
             gain = inputs.get(pool.line, np.zeros(q))
             own = 3.0 if pool.kind == "largest" else 1.0  # as a value, and twice as a logit over its sharpness
+            own = float(sum(abs(w) for _, w in pool.tilts)) if pool.tilts else own
             back[pool.value] = back.get(pool.value, np.zeros(q)) + own * gain
             wide = self.lines.ranges[pool.value][1] - self.lines.ranges[pool.value][0]
+            if pool.tilted is not None:
+                moved = gain * float(sum(abs(s * w) for s, w in pool.tilts)) * wide
+                back[pool.tilted] = back.get(pool.tilted, np.zeros(q)) + moved
             for a, b in (pair[::step] for pair in pool.logits for step in (1, -1)):
                 size = max(map(abs, self.lines.ranges[b]))
                 back[a] = back.get(a, np.zeros(q)) + gain * size * wide
@@ -181,6 +192,17 @@ class Compiler:
         """By line: how much of the tolerance a block, or a maximum, may take of an output."""
         return dict(self.parts)
 
+    def rounding(self, head: Head) -> float:
+        """About what is proved of how much rounding of averages that are added up moves an output."""
+        found = 0.0
+        for pool in self.pools:
+            if pool.tilted is not None:
+                s, w = np.array(pool.tilts, np.float64).T
+                g, v = (self.lines.ranges[k] for k in (pool.tilted, pool.value))
+                curved = pool.value in self.curved
+                found += self.reaches.get(pool.line, 0.0) * head.rounding(s, w, g, v, curved)
+        return found
+
     # Weights ----------------------------------------------------------------------------------------------------
 
     def _settled(self, dtype: np.dtype[Any]) -> dict[int, float]:
@@ -226,7 +248,7 @@ class Compiler:
                     lift[self.plan.components.index(k), c] = float(e)
             embedding, stages = Embedding(lift=lift), [list(self.token.wanted)]
         after, lines = layers_of(self.answer, dtype, hidden=1)
-        attention = self._attention(sharp, dtype)
+        attention = heads_of(self.pools, self.channels, self._row, sharp, dtype)
         # The channels after attention, then the hidden layers of the readout; the last one gives the outputs.
         stages += [list(self.channels), *lines[:-1]]
         target = {
@@ -254,43 +276,3 @@ class Compiler:
         for j, e in terms.items():
             row[self.channels.index(j)] = float(e)
         return row, float(constant)
-
-    def _attention(self, sharp: dict[int, float], dtype: np.dtype[Any]) -> Attention:
-        """A head for all values with the same logits, or more of them if that is narrower."""
-        together: dict[Any, list[Pool]] = {}
-        for pool in self.pools:
-            together.setdefault(pool.line if pool.kind == "largest" else pool.logits, []).append(pool)
-        groups = list(together.values())
-        least = max((len(group[0].logits) for group in groups), default=1) or 1
-        most = max((len(group) for group in groups), default=1)
-        sizes = range(least, max(least, most) + 1)
-        size = min(sizes, key=lambda s: s * sum(-(-len(group) // s) for group in groups))
-        heads = [group[i : i + size] for group in groups for i in range(0, len(group), size)] or [[]]
-        w = len(self.channels)
-        Q, K, V, O = (np.zeros((len(heads), *shape)) for shape in ((w, size),) * 3 + ((size, w),))
-        b_Q = np.zeros((len(heads), size))
-        for g, head in enumerate(heads):
-            pairs = head[0].logits if head else ()
-            for s, (q, k) in enumerate(pairs):
-                Q[g, :, s], b_Q[g, s] = self._row(q)
-                K[g, :, s], _ = self._row(k)
-            if head and head[0].kind == "largest":
-                K[g, :, 0] = self._row(head[0].value)[0] * sharp[head[0].line]
-                b_Q[g, 0] = 1.0
-            for s, pool in enumerate(head):
-                V[g, :, s], _ = self._row(pool.value)
-                O[g, s, self.channels.index(pool.line)] = 1.0
-        W_Q, W_K, W_V, W_O = (a.astype(dtype) for a in (Q, K, V, O))
-        return Attention(W_Q, W_K, W_V, W_O, b_Q=b_Q.astype(dtype) if b_Q.any() else None)
-
-
-def smallest(
-    target: Pooled, box: list[tuple[float, float]], tokens: int, tolerance: float, dtype: np.dtype[Any]
-) -> tuple[Compiler, Compiled]:
-    """With tokens as they are, or counted from the middle of the box inside products: what takes fewer numbers."""
-    compiler = Compiler(target, box, tokens, tolerance)
-    found = compiler, compiler.write(dtype)
-    if compiler.plan.has_middles:
-        other = Compiler(target, box, tokens, tolerance, centred=True)
-        found = min(found, (other, other.write(dtype)), key=lambda made: made[1].transformer.n_parameters)
-    return found

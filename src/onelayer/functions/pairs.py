@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from onelayer.errors import HypothesisError
 from onelayer.functions.lines import POOLED, Range
+from onelayer.functions.tilts import Head, Moment, find_moment, tilts
 from onelayer.functions.waves import MOST_WAVES, dyadic, fit_waves
 
 if TYPE_CHECKING:
@@ -37,8 +38,10 @@ MOST_ANGLES = 300
 class Nearby:
     """Rewrites lines of a target; with ``pairs``, so that what is inside a mean can be expanded."""
 
-    def __init__(self, rewriter: Rewriter, tolerance: float, pairs: bool) -> None:
+    def __init__(self, rewriter: Rewriter, tolerance: float, pairs: bool, head: Head | None) -> None:
         self.rewriter, self.lines, self.tolerance, self.pairs = rewriter, rewriter.lines, tolerance, pairs
+        self.head = head
+        self.moments: dict[int, Moment] = {}
         self.gains: dict[int, float] = {}
         self.done: dict[tuple[int, bool], int] = {}
 
@@ -72,9 +75,13 @@ class Nearby:
 
     def _look(self, k: int, gain: float, inside: bool) -> None:
         """How much an error of what is replaced may move an output, at most, along every way to it."""
-        if self._is_pair(k, inside) or self._is_norm(k):
+        moment = None if inside else find_moment(self.lines, k)
+        if moment is not None:
+            self.moments[k] = moment
+        replaced = self._is_pair(k, inside) or (moment is not None and self.head is not None)
+        if replaced or self._is_norm(k):
             self.gains[k] = self.gains.get(k, 0.0) + gain
-        if self._is_pair(k, inside):
+        if replaced:
             return
         op, *of = self.lines.lines[k]
         if op in ("x", "y", "const"):
@@ -85,11 +92,14 @@ class Nearby:
     def _rebuild(self, k: int, inside: bool) -> int:
         if (k, inside) not in self.done:
             op, *of = self.lines.lines[k]
-            share = self.tolerance / (max(len(self.gains), 1) * max(self.gains.get(k, 0.0), 1e-12))
+            gain = max(len(self.gains), 1) * max(self.gains.get(k, 0.0), 1e-12)
+            share = self.tolerance / gain
             if op in ("x", "y", "const"):
                 made = k
             elif self._is_pair(k, inside):
                 made = self._series(k, share)
+            elif k in self.moments and self.head is not None and not inside:
+                made = self._averages(k, self.moments[k], share, self.head.room / gain)
             else:
                 near = [self._rebuild(i, inside or op == "mean") for i in of]
                 made = self.lines.add(op, *near) if near != of else k
@@ -112,6 +122,26 @@ class Nearby:
         made = L.sum(terms)
         L.narrow(made, k)
         return made
+
+    def _averages(self, k: int, moment: Moment, eps: float, room: float) -> int:
+        """A covariance, or a logarithm of a mean of exponentials, as a sum of averages; as it is, if that would
+        take too many."""
+        L, g, v = self.lines, self.lines.ranges[moment.g], self.lines.ranges[moment.v]
+        assert self.head is not None
+        curved = L.lines[moment.v][0] != "y"
+        found = tilts(g, v, moment.end, eps, room, self.head, curved)
+        if found is None:
+            return k
+        made = L.sum([L.scale(w, L.add("average", L.scale(s, moment.g), moment.v)) for s, w in found])
+        self.rewriter.mixtures[made] = moment.v, moment.g, found
+        if moment.end:
+            return L.add("add", made, L.const(Fraction(math.log(moment.factor))))
+        most = (g[1] - g[0]) * (v[1] - v[0]) / 4
+        L.ranges[made] = (0.0 if moment.g == moment.v else -most) - eps, most + eps
+        if not moment.apart:
+            return made
+        away = L.add("sub", *moment.apart)
+        return L.add("add", made, L.add("mul", away, away))
 
     # Series -----------------------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from onelayer.errors import HypothesisError
 from onelayer.functions.expansion import Expansion, Terms, add_terms, without
 from onelayer.functions.lines import AFFINE, POOLED, Lines
 from onelayer.functions.pairs import Nearby
+from onelayer.functions.tilts import Head
 from onelayer.problems.targets.pooled import Pooled
 
 
@@ -26,8 +27,16 @@ class Pool:
 
     line: int
     value: int  # as a function of x
-    kind: str  # one of POOLED
+    kind: str  # one of POOLED, or mixture
     logits: tuple[tuple[int, int], ...] = ()
+    tilted: int | None = None  # of a mixture: g, as a function of x
+    tilts: tuple[tuple[Fraction, Fraction], ...] = ()  # of a mixture: weights e^(s g) of an average, and its factor
+
+    @property
+    def read(self) -> list[int]:
+        """Lines that heads read."""
+        own = [self.value] if self.tilted is None else [self.value, self.tilted]
+        return [*own, *(k for pair in self.logits for k in pair)]
 
 
 class PairsError(HypothesisError):
@@ -44,10 +53,12 @@ class Rewriter(Expansion):
         tolerance: float,
         pairs: bool = False,
         centred: bool = False,
+        head: Head | None = None,
     ) -> None:
-        """What is replaced by lines near it costs at most a tolerance: distances from 0 and, with ``pairs``,
-        functions of pairs of tokens."""
+        """What is replaced by lines near it costs at most a tolerance: distances from 0; with ``pairs``, functions
+        of pairs of tokens; with a ``head``, covariances and logarithms of means of exponentials."""
         super().__init__(Lines(box), centred)
+        self.mixtures: dict[int, tuple[int, int, tuple[tuple[Fraction, Fraction], ...]]] = {}
         self.pools: dict[int, Pool] = {}
         self.bases: dict[int, int | None] = {}
         self.done: dict[tuple[int, bool], int] = {}
@@ -59,7 +70,9 @@ class Rewriter(Expansion):
                 place.append(self.lines.add(op, *(of if op in ("x", "y") else [place[i] for i in of])))
         self.components = [self.lines.add("x", c) for c in range(len(box))]
         self.outputs = [place[k] for k in target.outputs]
-        self.meant = Nearby(self, tolerance, pairs).near(self.outputs)
+        nearby = Nearby(self, tolerance, pairs, head)
+        self.meant = nearby.near(self.outputs)
+        self.has_moments = bool(nearby.moments)
         self.planned = [self.build(k) for k in self.meant]
 
     # What a line is a function of -------------------------------------------------------------------------------
@@ -96,6 +109,8 @@ class Rewriter(Expansion):
             return k
         if op == "y":
             return self.lines.add("x", of[0])
+        if k in self.mixtures:
+            return self.mixture(k)
         if op == "mean":
             return self.mean(of[0])
         if op == "largest":
@@ -194,6 +209,13 @@ class Rewriter(Expansion):
         line = L.add("average", L.sum(written), value)
         self.pools.setdefault(line, Pool(line, token, "average", tuple(pairs)))
         return line
+
+    def mixture(self, k: int) -> int:
+        """A sum of averages of the same value: one number of the stream, and a head for each."""
+        v, g, tilts = self.mixtures[k]
+        value, tilted = (self.build(i, True) for i in (v, g))
+        self.pools.setdefault(k, Pool(k, value, "mixture", tilted=tilted, tilts=tilts))
+        return k
 
     def largest(self, k: int) -> int:
         L = self.lines

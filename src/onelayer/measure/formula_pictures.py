@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onelayer.errors import HypothesisError
-from onelayer.functions.formula import Compiled, Compiler, smallest
+from onelayer.functions.formula import Compiled, Compiler
 from onelayer.functions.layout import Phase
+from onelayer.functions.smallest import smallest
 from onelayer.interfaces import Function
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 BLUE, RED, GREY = "#4477aa", "#cc3311", "#777777"
 #: Nodes of a column that are shown, characters of a name, and of a line of it.
 MOST_NODES, MOST_LETTERS, WIDE = 9, 40, 21
+#: Of a tolerance: what is left to rounding.
+ROUNDING = 0.04
 #: Points of a slice, slices, and tolerances that are tried, times that of the model.
 POINTS, SLICES, FACTORS = 1500, 3, (8.0, 4.0, 2.0, 1.0, 0.5, 0.25, 0.125)
 
@@ -42,7 +45,7 @@ def compiled(model: Model, tolerance: float | None = None) -> tuple[Compiler, Co
     assert function.target.pooled is not None
     asked = function.tolerance if tolerance is None else tolerance
     box, dtype = list(function.box.sides), model.transformer.dtype
-    return smallest(function.target.pooled, box, function.target.n, asked, dtype)
+    return smallest(function.target.pooled, box, function.target.n, asked, dtype, ROUNDING * asked)
 
 
 def nodes(made: Compiler, dtype: np.dtype[Any]) -> list[Node]:
@@ -65,8 +68,7 @@ def nodes(made: Compiler, dtype: np.dtype[Any]) -> list[Node]:
             column = first if phase is made.token else first + phase.level(phase.source(j))
             found.append(block(phase, j, column, len(blocks[j].corners)))
     for pool in made.pools:
-        read = [pool.value, *(k for pair in pool.logits for k in pair)]
-        reads = tuple(dict.fromkeys(j for k in read for j in made.token.parts(k)))
+        reads = tuple(dict.fromkeys(j for k in pool.read for j in made.token.parts(k)))
         name = L.text(pool.line, MOST_LETTERS)
         found.append(Node(pool.line, 2, name, 0, errors.get(pool.line, 0.0), reads))
     for i, k in enumerate(made.plan.planned):

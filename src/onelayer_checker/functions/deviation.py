@@ -4,7 +4,7 @@ Lines with the same polynomial are the same function. Two functions of one commo
 a block is with its operation. The same operation of lines that are apart is apart by at most the largest slope, on
 the hull of their ranges, times that: a segment between two arguments stays in the hull. An average, or a maximum,
 over all tokens moves no further than what it is taken of. A hypot and a sum that grows as it does are compared by
-norms.py.
+norms.py; a covariance, or the logarithm of a mean of exponentials, and a sum of averages by tilted.py.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from fractions import Fraction
 import numpy as np
 
 from onelayer_checker.core.balls import UP
+from onelayer_checker.functions import tilted
+from onelayer_checker.functions.algebra import total
 from onelayer_checker.functions.blocks import Number, gap, plain
 from onelayer_checker.functions.formulas import BINARY, UNARY, Meaning, Undefined
 from onelayer_checker.functions.intervals import Interval
@@ -34,6 +36,8 @@ def _deviation(meaning: Meaning, k: int, j: int, known: Known) -> float:
     if meaning.normal(k) == meaning.normal(j):
         return 0.0
     (op, *of), (other, *args) = meaning.formula.lines[k], meaning.formula.lines[j]
+    if (found := _of_averages(meaning, k, j)) < np.inf:
+        return found
     if op == other and op in ("mean", "largest"):
         return deviation(meaning, of[0], args[0], known)
     if op == other and (op in UNARY or op in BINARY):
@@ -43,6 +47,17 @@ def _deviation(meaning: Meaning, k: int, j: int, known: Known) -> float:
     if op == "hypot" and (found := apart(meaning, k, j)) < np.inf:
         return found
     return _of_one_line(meaning, k, j)
+
+
+def _of_averages(meaning: Meaning, k: int, j: int) -> float:
+    """The same, where line j has a sum of averages with weights e^(s g) and line k has what that is near."""
+    A = meaning.algebra
+    weighed, rest = tilted.divide(A, total((meaning.normal(j), 1), (meaning.normal(k), -1)))
+    averages = tilted.read(A, weighed)
+    to = None if averages is None else tilted.functional(A, total((rest, -1)), averages)
+    if averages is None or to is None:
+        return np.inf
+    return tilted.error(averages, to, meaning.span(averages.g), meaning.span(averages.v))
 
 
 def _propagate(meaning: Meaning, op: str, of: list[int], args: list[int], moved: list[float]) -> float:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from onelayer_checker.core.files import Malformed, fields, real
+from onelayer_checker.functions import tilted
 from onelayer_checker.functions.algebra import (
     ONE,
     Algebra,
@@ -130,6 +131,10 @@ class Meaning:
             raise Undefined(f"line {k}, {self.formula.lines[k][0]}, is not seen to be defined on the whole box")
         other = self.enclose(self.normal(k))
         low, high = np.maximum(found[0], other[0]), np.minimum(found[1], other[1])
+        averages = tilted.read(self.algebra, self.normal(k))
+        if averages is not None:
+            near = tilted.enclose(averages, self.span(averages.g), self.span(averages.v))
+            low, high = np.maximum(low, near[0]), np.minimum(high, near[1])
         self.known[key(self.normal(k))] = low, high
         self.ranges.append((low, high))
 
@@ -186,6 +191,10 @@ class Meaning:
         for m, c in p.items():
             found = plus(found, times(number(c), self._monomial(m)))
         return found
+
+    def span(self, p: Polynomial) -> tuple[float, float]:
+        low, high = self.enclose(p)
+        return float(low[0]), float(high[0])
 
     def _monomial(self, m: Monomial) -> Interval:
         found: Interval = (np.ones(1), np.ones(1))

@@ -1,8 +1,9 @@
 """formula_error: how far a network is from a formula, for all sequences of up to so many tokens of a box.
 
 In real arithmetic blocks.py follows the layers before and after attention. In between, a head averages values with
-weights softmax(q . k). If its logits are within D of the planned ones, up to what is the same for all y, each
-weight is within a factor e^(2 D), and an average of values with range R is off by at most (e^(2 D) - 1) |R|/2. An
+weights softmax(q . k). If its logits are within D of the planned ones, up to what is the same for all y, an average
+of values with range R is off by at most D |R|/2: moved along a straight line, an average changes at the rate of the
+covariance of values and of what logits move by, which is at most a quarter of the product of both ranges. An
 average of v with weights softmax(B v + d), |d| <= D, is below the largest v by at most (log n + 2 D)/B: log sum
 e^(B v + d) is the average of B v + d plus an entropy, which is at most log n. What an arithmetic adds to a head is
 bounded for one token that stands for all, as in rounding.py.
@@ -108,8 +109,7 @@ class Head:
         """Of an average of up to n values of this range, or of the largest of them."""
         if self.largest is not None:
             return (LOG_TWO * max((n - 1).bit_length(), 1) + 2 * self.near) / self.sharp * UP
-        factor = (2 * self.near + 4 * self.near**2) * UP if 2 * self.near <= 1 else np.inf  # at least e^(2 D) - 1
-        return factor * float((wide[1] - wide[0])[0]) / 2 * UP
+        return self.near * float((wide[1] - wide[0])[0]) / 2 * (UP * UP)
 
 
 def attention(
@@ -226,18 +226,19 @@ def _rows(T: dict[str, Array], name: str, h: Value, A: Arithmetic) -> Value:
 def average(logits: Value, v: Value, n: int, sharp: Array, A: Arithmetic) -> Value:
     """Averages of at most n values, which lie where values do; the largest of them, where a head is sharp.
 
-    With L the perturbation of an exponent as in rounding.py, an exponential is off by a factor e^L, and so is their
-    sum. It adds up with at most n - 1 roundings of each, an average with n more, and a quotient or two: 2 n + 8. So
-    each term of the average is off by a factor e^x, x = 2 L + 2 L^2 + gamma(2 n + 8), and |e^x - 1| <= x + x^2. If
-    it stands for the largest value, L is a further D, and costs 2 L / sharp instead.
+    With L the perturbation of an exponent as in rounding.py, exponentials are those of logits that are L off, which
+    moves an average of values that are within r of some number by at most L r. They add up with at most n - 1
+    roundings of each, the average with n more, and a quotient or two: each term is off by a factor e^x besides,
+    x = gamma(2 n + 8), and |e^x - 1| <= x + x^2. If it stands for the largest value, L is a further D of its
+    logits, and costs 2 L / sharp.
     """
     size, largest = logits.known.m, logits.error  # of one token: one logit in each head
     L = 2 * size * (2 * U + 2 * A.roundings * A.u) + largest * (1 + 4 * A.roundings * A.u) + 2 * EXP_U + A.exp_error
     L = np.where((size == 0) & (largest == 0), 0.0, L * (UP * UP))  # all exponentials are exactly 1
-    late = np.divide(2 * L, sharp, out=np.zeros_like(L), where=sharp > 0)
-    x = (2 * np.where(sharp > 0, 0.0, L * (1 + L)) + gamma(2 * n + 8, A.u)) * UP
+    late = np.divide(2 * L, sharp, out=L * v.real.r, where=sharp > 0)
+    x = gamma(2 * n + 8, A.u) * UP
     reach = v.known.m + v.error
     lost = 8.0 * (n + 8) * (n + 8) * (A.tiny + NORMAL) * (2 + reach) + TINY
     moved = v.error * (1 + x + x * x) + reach * (x + x * x) + late * UP + lost
-    safe = (x <= 1) & (size < A.big / 4) & (4.0 * n * reach < A.big)
+    safe = (x <= 1) & ((L <= 1) | (sharp > 0)) & (size < A.big / 4) & (4.0 * n * reach < A.big)
     return Value(v.real, np.where(safe, moved * (UP * UP), np.inf))

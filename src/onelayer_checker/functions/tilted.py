@@ -1,0 +1,212 @@
+"""Averages with weights e^(s g), as a function of s: the slope at 0 is a covariance, the integral a log of a mean.
+
+A(s) is the average of v over all tokens with weights e^(s g). At 0 its slope is mean(v g) - mean(v) mean(g), and if
+v is g, the integral of A from 0 to c is log(mean(e^(c g))). Each is some F(A), linear in A, and so is a sum of
+w_i A(s_i). Their difference E is bounded by what it makes of Chebyshev polynomials on an interval with all s_i,
+which is exact in rational numbers.
+
+With g in a range of width p, v within r of c, and |t| p < pi, the average of v - c at s + i t is at most
+r / cos(t p/2) in size: its denominator is an average of e^(i t (g - middle)), whose real part is at least
+cos(t p/2). So A - c is analytic on an ellipse around the interval, and at most M there: its coefficients are at
+most M, then 2 M rho^-j, with rho the sum of the half axes over half of the interval.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from onelayer_checker.core.balls import UP
+from onelayer_checker.functions.algebra import Algebra, Key, Polynomial, key, product, total
+
+#: Chebyshev polynomials that E is taken of, averages in a sum, and bits of their numbers: beyond, nothing is seen.
+DEGREES, MOST, MOST_BITS = 40, 64, 400
+#: Half of the width of g times the height of an ellipse: where 1/cos is tried.
+HEIGHTS = [k / 16 for k in range(1, 25)]
+NO = Fraction(0)
+Range = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Tilted:
+    """The sum of w times the average of v with weights e^(s g), over (s, w)."""
+
+    g: Polynomial
+    v: Polynomial
+    terms: tuple[tuple[Fraction, Fraction], ...]
+
+
+@dataclass(frozen=True)
+class Functional:
+    """slope A'(0) + area times the integral of A from 0 to ``end``; and a constant, at most ``apart`` in size."""
+
+    slope: Fraction = NO
+    end: Fraction = NO
+    area: Fraction = NO
+    apart: float = 0.0
+
+
+def read(A: Algebra, p: Polynomial) -> Tilted | None:
+    """A polynomial as such a sum; None of another function."""
+    by_logit: dict[Key, Polynomial] = {}
+    for m, c in p.items():
+        what, _ = _single(A, {m: c})
+        if what[0] != "average":
+            return None
+        by_logit.setdefault(what[1], {})[what[2]] = c
+    logits = [logit for logit in by_logit if logit]
+    if not logits or len(by_logit) > MOST:
+        return None
+    g, v = _unit(dict(logits[0])), _unit(by_logit[logits[0]])
+    if A.needs(*g, *v) != {"y"}:
+        return None
+    terms = []
+    for logit, values in by_logit.items():
+        s, w = ratio(dict(logit), g) if logit else NO, ratio(values, v)
+        if s is None or w is None or max(_bits(s), _bits(w)) > MOST_BITS:
+            return None
+        terms.append((s, w))
+    return Tilted(g, v, tuple(terms))
+
+
+def divide(A: Algebra, p: Polynomial) -> tuple[Polynomial, Polynomial]:
+    """The terms that are averages with weights, and the others."""
+    weighed = {m: c for m, c in p.items() if (what := _single(A, {m: c})[0])[0] == "average" and what[1]}
+    return weighed, {m: c for m, c in p.items() if m not in weighed}
+
+
+def functional(A: Algebra, p: Polynomial, of: Tilted) -> Functional | None:
+    """What a function of tokens is of A, up to a constant: its slope, if the polynomial is a covariance; its
+    integral, if it is the logarithm of a mean of exponentials. None of another function."""
+    g, v = of.g, of.v
+    constant, p = p.get((), NO), {m: c for m, c in p.items() if m}
+    means = product(A.average({}, v), A.average({}, g))
+    slope = ratio(p, total((A.average({}, product(v, g)), 1), (means, -1)))
+    if slope is not None:
+        return Functional(slope=slope, apart=_size(constant))
+    (name, *inside), area = _single(A, p)
+    if name != "log" or v != g:
+        return None
+    exponent, factor = _exponent(A, dict(inside[0]))
+    end = ratio(exponent, g)
+    return None if end is None else Functional(end=end, area=area, apart=_apart(area, factor, constant))
+
+
+def _apart(area: Fraction, factor: Fraction, constant: Fraction) -> float:
+    """At least |area log(factor) + constant|."""
+    if max(map(_bits, (area, factor, constant))) > MOST_BITS:
+        return math.inf
+    log = float(area) * math.log(float(factor))
+    size = abs(float(area)) + abs(log) + abs(float(constant))
+    return (abs(log + float(constant)) + 2.0**-45 * size) * UP
+
+
+def _single(A: Algebra, p: Polynomial) -> tuple[tuple[Any, ...], Fraction]:
+    """The atom and the factor of a polynomial with one of both; otherwise no atom."""
+    m, c = next(iter(p.items())) if len(p) == 1 else ((), NO)
+    return (A.atoms[m[0][0]], c) if len(m) == 1 and m[0][1] == 1 else (("",), NO)
+
+
+def _exponent(A: Algebra, p: Polynomial) -> tuple[Polynomial, Fraction]:
+    """g and c, if a polynomial is c mean(e^g); nothing if it is another function."""
+    what, c = _single(A, p)
+    if what[:2] != ("average", ()) or c <= 0 or not all(A.atoms[atom][0] == "exp" for atom, _ in what[2]):
+        return {}, NO
+    return total(*((dict(A.atoms[atom][1]), power) for atom, power in what[2])), c
+
+
+def error(of: Tilted, to: Functional, g: Range, v: Range) -> float:
+    """At least |F(A) + constant - sum of w_i A(s_i)|, with g and v in these ranges."""
+    places = [NO, to.end, *(s for s, _ in of.terms)]
+    low, high = min(places), max(places)
+    half = (high - low) / 2
+    if not half or max(map(_bits, (to.slope, to.end, to.area))) > MOST_BITS:
+        return math.inf
+    made = [_size(e) for e in _of_chebyshev(of, to, (low + high) / 2, half)]
+    weights = _size(sum((abs(w) for _, w in of.terms), abs(to.end * to.area)))
+    middle, radius, wide = _size(Fraction(v[0]) + Fraction(v[1])) / 2, *(_width(end) for end in (v, g))
+    found = math.inf
+    for height in HEIGHTS:
+        axis = 2 * height / (wide * _size(half) * UP) if wide else math.inf  # of the ellipse, over half
+        rho = min(axis + math.sqrt(axis * axis + 1), 2.0**20) / UP
+        most = radius / 2 / math.cos(height) * UP
+        falling = (1 + 1 / DEGREES) ** 2 / rho * UP  # a term of the rest over the one before, at most
+        if falling >= 1:
+            continue
+        first = (weights + _size(to.slope / half) * (DEGREES + 1) ** 2) * rho ** -(DEGREES + 1)
+        series = sum(e * rho**-j for j, e in enumerate(made) if j) + first / (1 - falling)
+        found = min(found, (middle * made[0] + most * (made[0] + 2 * series)) * UP)
+    return (found + to.apart) * UP
+
+
+def _of_chebyshev(of: Tilted, to: Functional, middle: Fraction, half: Fraction) -> list[Fraction]:
+    """F(T) - sum of w_i T(s_i) for Chebyshev polynomials of degree 0, 1, ..."""
+    at = {s: _chebyshev((s - middle) / half, DEGREES + 1) for s in (NO, to.end, *(s for s, _ in of.terms))}
+    second = [Fraction(1), 2 * (-middle / half)]  # at 0: the slope of T_j is j times the second kind, one lower
+    while len(second) < DEGREES:
+        second.append(second[1] * second[-1] - second[-2])
+    found = []
+    for j in range(DEGREES + 1):
+        slope = to.slope / half * j * second[j - 1] if j else NO
+        integral = to.area * half * (_primitive(at[to.end], j) - _primitive(at[NO], j))
+        found.append(slope + integral - sum((w * at[s][j] for s, w in of.terms), NO))
+    return found
+
+
+def _chebyshev(x: Fraction, degree: int) -> list[Fraction]:
+    found = [Fraction(1), x]
+    while len(found) <= degree:
+        found.append(2 * x * found[-1] - found[-2])
+    return found
+
+
+def _primitive(T: list[Fraction], j: int) -> Fraction:
+    """An integral of T_j, by values at a point."""
+    if j == 0:
+        return T[1]
+    if j == 1:
+        return T[2] / 4
+    return T[j + 1] / (2 * (j + 1)) - T[j - 1] / (2 * (j - 1))
+
+
+def enclose(of: Tilted, g: Range, v: Range) -> Range:
+    """A range of the sum, if its weights add up to 0: it is near a covariance, which is at most a quarter of the
+    product of both widths, and of a number with itself not negative."""
+    slope = sum((s * w for s, w in of.terms), NO)
+    if sum((w for _, w in of.terms), NO) or not slope:
+        return -math.inf, math.inf
+    off = error(of, Functional(slope=slope), g, v)
+    most = _size(slope) * (_width(g) * _width(v) / 4 * UP) * UP
+    low, high = (0.0 if of.g == of.v else -most), most
+    return (low - off, high + off) if slope > 0 else (-high - off, -low + off)
+
+
+def ratio(p: Polynomial, q: Polynomial) -> Fraction | None:
+    """c with p = c q."""
+    if not q or p.keys() != q.keys():
+        return None
+    first = next(iter(q))
+    c = p[first] / q[first]
+    return c if all(p[m] == c * q[m] for m in q) else None
+
+
+def _unit(p: Polynomial) -> Polynomial:
+    return total((p, 1 / key(p)[0][1]))
+
+
+def _bits(c: Fraction) -> int:
+    return c.numerator.bit_length() + c.denominator.bit_length()
+
+
+def _size(c: Fraction) -> float:
+    """At least |c|."""
+    try:
+        return float(abs(c)) * UP
+    except OverflowError:
+        return math.inf
+
+
+def _width(a: Range) -> float:
+    return (a[1] - a[0]) * UP
