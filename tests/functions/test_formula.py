@@ -224,11 +224,11 @@ def test_a_repair_leaves_rounding_what_it_takes_and_no_more(share: float) -> Non
 
 def test_lines_use_what_rounding_in_float32_leaves() -> None:
     """Without repairs, rounding is over the tolerance here; with coarse ones, 0.85 of it would be used."""
-    model = compiled("log(mean(exp(2*y)))", n=8, low=-1, tolerance=0.01)
-    assert 0.93 * 0.01 < model.error_bound <= 0.01
+    model = compiled("log(0.1 + mean(exp(2*y)))", n=8, low=-1, tolerance=0.002)
+    assert 0.93 * 0.002 < model.error_bound <= 0.002
 
 
 @pytest.mark.parametrize("construction", ["auto", "formula"])
 def test_rounding_that_no_model_keeps_is_named_with_its_remedy(construction: str) -> None:
     with pytest.raises(HypothesisError, match=r"is rounding in float32 of 512 tokens.*Use float64"):
-        approximate("log(mean(exp(2*y)))", n=512, low=-1, tolerance=0.001, construction=construction)
+        approximate("(x - mean(y))/sqrt(0.1 + var(y))", n=512, tolerance=0.001, construction=construction)

@@ -51,6 +51,7 @@ class Lines:
         self.known: dict[Line, int] = {}
         self.ranges: list[Range] = []
         self.free: list[frozenset[str]] = []  # "x", "y", and "pool" if an average is in it
+        self.near: dict[int, int] = {}  # an earlier line that a line stands for, to be shown to people instead
 
     def const(self, value: Fraction | int) -> int:
         return self._put(("const", Fraction(value)))
@@ -164,6 +165,8 @@ class Lines:
         rounded = [
             ("const", float(f"{float(of[0]):.3g}")) if op == "const" else (op, *of) for op, *of in self.lines
         ]
+        for line, other in self.near.items():
+            rounded[line] = rounded[other]
         found = formula(rounded, len(self.box), k, LONGEST) or f"{self.lines[k][0]}({'.' * most}"
         return found if len(found) <= most else found[: most - 3] + "..."
 

@@ -132,8 +132,14 @@ class Nearby:
         found = tilts(g, v, moment.end, eps, room, self.head, curved)
         if found is None:
             return k
+        shown = k
+        if moment.apart:
+            own = L.add("sub", moment.v, moment.apart[1])
+            shown = L.add("mean", L.add("mul", own, own))
         made = L.sum([L.scale(w, L.add("average", L.scale(s, moment.g), moment.v)) for s, w in found])
         self.rewriter.mixtures[made] = moment.v, moment.g, found
+        if shown < made and moment.factor == 1:
+            L.near[made] = shown
         if moment.end:
             return L.add("add", made, L.const(Fraction(math.log(moment.factor))))
         most = (g[1] - g[0]) * (v[1] - v[0]) / 4

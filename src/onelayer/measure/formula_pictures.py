@@ -70,6 +70,8 @@ def nodes(made: Compiler, dtype: np.dtype[Any]) -> list[Node]:
     for pool in made.pools:
         reads = tuple(dict.fromkeys(j for k in pool.read for j in made.token.parts(k)))
         name = L.text(pool.line, MOST_LETTERS)
+        if pool.tilts:
+            name = f"{name}, nearly: {len(pool.tilts)} averages"
         found.append(Node(pool.line, 2, name, 0, errors.get(pool.line, 0.0), reads))
     for i, k in enumerate(made.plan.planned):
         name = f"output {i + 1}" if len(made.plan.planned) > 1 else "output"

@@ -60,15 +60,13 @@ def read(A: Algebra, p: Polynomial) -> Tilted | None:
     if not logits or len(by_logit) > MOST:
         return None
     g, v = _unit(dict(logits[0])), _unit(by_logit[logits[0]])
-    if A.needs(*g, *v) != {"y"}:
-        return None
-    terms = []
+    terms, free = [], A.needs(*g, *v)
     for logit, values in by_logit.items():
         s, w = ratio(dict(logit), g) if logit else NO, ratio(values, v)
         if s is None or w is None or max(_bits(s), _bits(w)) > MOST_BITS:
             return None
         terms.append((s, w))
-    return Tilted(g, v, tuple(terms))
+    return Tilted(g, v, tuple(terms)) if free == {"y"} else None
 
 
 def divide(A: Algebra, p: Polynomial) -> tuple[Polynomial, Polynomial]:
