@@ -18,13 +18,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from onelayer_checker.core.balls import UP
+from onelayer_checker.core.balls import TINY
 from onelayer_checker.functions.algebra import Algebra, Key, Polynomial, key, product, total
 
 #: Chebyshev polynomials that E is taken of, averages in a sum, and bits of their numbers: beyond, nothing is seen.
 DEGREES, MOST, MOST_BITS = 40, 64, 400
 #: Half of the width of g times the height of an ellipse: where 1/cos is tried.
 HEIGHTS = [k / 16 for k in range(1, 25)]
+#: What covers some hundred roundings of float64, powers up to the 41st included; and how slowly a rest may fall.
+SLACK, SLOWEST = 1 + 2.0**-30, 0.99
 NO = Fraction(0)
 Range = tuple[float, float]
 
@@ -98,7 +100,7 @@ def _apart(area: Fraction, factor: Fraction, constant: Fraction) -> float:
         return math.inf
     log = float(area) * math.log(float(factor))
     size = abs(float(area)) + abs(log) + abs(float(constant))
-    return (abs(log + float(constant)) + 2.0**-45 * size) * UP
+    return abs(log + float(constant)) + 2.0**-45 * size
 
 
 def _single(A: Algebra, p: Polynomial) -> tuple[tuple[Any, ...], Fraction]:
@@ -123,39 +125,38 @@ def error(of: Tilted, to: Functional, g: Range, v: Range) -> float:
     if not half or max(map(_bits, (to.slope, to.end, to.area))) > MOST_BITS:
         return math.inf
     made = [_size(e) for e in _of_chebyshev(of, to, (low + high) / 2, half)]
-    weights = _size(sum((abs(w) for _, w in of.terms), abs(to.end * to.area)))
-    middle, radius, wide = _size(Fraction(v[0]) + Fraction(v[1])) / 2, *(_width(end) for end in (v, g))
+    weights = _size(abs(to.end * to.area) + sum(abs(w) for _, w in of.terms))
+    steep = _size(to.slope / half) * (DEGREES + 1) ** 2
+    middle, radius, wide = abs(v[0] + v[1]) / 2, (v[1] - v[0]) / 2, g[1] - g[0]
     found = math.inf
     for height in HEIGHTS:
-        axis = 2 * height / (wide * _size(half) * UP) if wide else math.inf  # of the ellipse, over half
-        rho = min(axis + math.sqrt(axis * axis + 1), 2.0**20) / UP
-        most = radius / 2 / math.cos(height) * UP
-        falling = (1 + 1 / DEGREES) ** 2 / rho * UP  # a term of the rest over the one before, at most
-        if falling >= 1:
+        axis = 2 * height / (wide * _size(half)) if wide else math.inf  # of the ellipse, over half
+        rho = axis + math.sqrt(axis * axis + 1)
+        falling = (1 + 1 / DEGREES) ** 2 / rho  # a term of the rest over the one before, at most
+        if falling > SLOWEST:
             continue
-        first = (weights + _size(to.slope / half) * (DEGREES + 1) ** 2) * rho ** -(DEGREES + 1)
-        series = sum(e * rho**-j for j, e in enumerate(made) if j) + first / (1 - falling)
-        found = min(found, (middle * made[0] + most * (made[0] + 2 * series)) * UP)
-    return (found + to.apart) * UP
+        rest = (weights + steep) * rho ** -(DEGREES + 1) / (1 - falling)
+        series = sum(e * rho**-j for j, e in enumerate(made) if j) + rest
+        found = min(found, middle * made[0] + radius / math.cos(height) * (made[0] + 2 * series))
+    return (found + to.apart) * SLACK + TINY
 
 
 def _of_chebyshev(of: Tilted, to: Functional, middle: Fraction, half: Fraction) -> list[Fraction]:
     """F(T) - sum of w_i T(s_i) for Chebyshev polynomials of degree 0, 1, ..."""
-    at = {s: _chebyshev((s - middle) / half, DEGREES + 1) for s in (NO, to.end, *(s for s, _ in of.terms))}
-    second = [Fraction(1), 2 * (-middle / half)]  # at 0: the slope of T_j is j times the second kind, one lower
-    while len(second) < DEGREES:
-        second.append(second[1] * second[-1] - second[-2])
+    at = {s: _chebyshev((s - middle) / half, 1) for s in (NO, to.end, *(s for s, _ in of.terms))}
+    second = _chebyshev(-middle / half, 2)  # at 0: the slope of T_j is j times the second kind, one lower
     found = []
     for j in range(DEGREES + 1):
-        slope = to.slope / half * j * second[j - 1] if j else NO
+        slope = to.slope / half * j * second[j - 1]
         integral = to.area * half * (_primitive(at[to.end], j) - _primitive(at[NO], j))
-        found.append(slope + integral - sum((w * at[s][j] for s, w in of.terms), NO))
+        found.append(slope + integral - sum(w * at[s][j] for s, w in of.terms))
     return found
 
 
-def _chebyshev(x: Fraction, degree: int) -> list[Fraction]:
-    found = [Fraction(1), x]
-    while len(found) <= degree:
+def _chebyshev(x: Fraction, kind: int) -> list[Fraction]:
+    """Values of T_0, T_1, ... or, of the second kind, of U_0, U_1, ..."""
+    found = [Fraction(1), kind * x]
+    for _ in range(DEGREES):
         found.append(2 * x * found[-1] - found[-2])
     return found
 
@@ -176,7 +177,7 @@ def enclose(of: Tilted, g: Range, v: Range) -> Range:
     if sum((w for _, w in of.terms), NO) or not slope:
         return -math.inf, math.inf
     off = error(of, Functional(slope=slope), g, v)
-    most = _size(slope) * (_width(g) * _width(v) / 4 * UP) * UP
+    most = _size(slope) * (g[1] - g[0]) * (v[1] - v[0]) / 4 * SLACK
     low, high = (0.0 if of.g == of.v else -most), most
     return (low - off, high + off) if slope > 0 else (-high - off, -low + off)
 
@@ -199,12 +200,8 @@ def _bits(c: Fraction) -> int:
 
 
 def _size(c: Fraction) -> float:
-    """At least |c|."""
+    """About |c|."""
     try:
-        return float(abs(c)) * UP
+        return float(abs(c))
     except OverflowError:
         return math.inf
-
-
-def _width(a: Range) -> float:
-    return (a[1] - a[0]) * UP
