@@ -117,6 +117,7 @@ def test_a_formula_must_fit_the_network() -> None:
 
     assert outcome().startswith("VERIFIED")
     assert "another number of layers" in outcome(stages=[[3]])
+    assert error(MEAN, [[3]], **HEAD) == np.inf
     assert "another number of layers" in outcome(stages=[[3], [3], [3]])
     assert "another number of channels" in outcome(stages=[[3, 3], [3]])
     assert "is not bounded" in outcome(stages=[[2], [3]]) or "UNKNOWN" in outcome(stages=[[2], [3]])

@@ -11,7 +11,7 @@ import pytest
 from attacks.counterexamples import bundle
 from attacks.forged_formulas import HEAD, X, about, make_bundle, one
 from onelayer_checker import check
-from onelayer_checker.core.balls import EXP_U, FLOAT32, FLOAT64, NORMAL, REAL, TINY, UP, Ball, U, gamma
+from onelayer_checker.core.balls import EXP_U, FLOAT16, FLOAT32, FLOAT64, NORMAL, REAL, TINY, UP, Ball, U, gamma
 from onelayer_checker.functions import pooled
 from onelayer_checker.functions.blocks import Number, domain
 from onelayer_checker.functions.branch import middle
@@ -182,6 +182,9 @@ def test_where_an_average_has_no_bound() -> None:
         found = average(value(size, late), value(reach, 0), 2, np.full((1, 1, 1), sharp), FLOAT32)
         return float(found.error[0, 0, 0])
 
+    many = [average(value(0, 0), value(1, 0), n, np.zeros((1, 1, 1)), FLOAT16).error[0, 0, 0] for n in (480, 610)]
+    assert many[0] < np.inf  # gamma(2 n + 8) is 0.9, and 1.5
+    assert many[1] == np.inf
     assert bound(0, 0.9999) < np.inf  # L is just below 1, and just above
     assert bound(0, 1.0001) == np.inf
     assert bound(0, 1.0001, sharp=1.0) < np.inf

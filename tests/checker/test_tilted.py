@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -242,8 +243,8 @@ def others(sheet: Sheet) -> dict[str, int]:
         "other weights": sheet.put("add", one, sheet.average(1, 1, 0)),
         "other values": sheet.put("add", one, sheet.average(2, 0, 1)),
         "two values at one place": sheet.put("add", one, sheet.average(2, 0, sheet.put("add", 0, 1))),
-        "fine places": sheet.average(F(1, 3**400), 0, 0),
-        "fine weights": sheet.ratio(F(1, 3**400), one),
+        "fine places": sheet.average(F(1, 2**399), 0, 0),
+        "fine weights": sheet.ratio(F(1, 2**399), one),
         "too many": sheet.sum([(k + 1, 1) for k in range(tilted.MOST + 1)]),
     }
 
@@ -259,6 +260,8 @@ def test_as_many_as_are_allowed_are_read() -> None:
     found = sheet.read(sheet.sum([(k + 1, 1) for k in range(tilted.MOST)]))
     assert found is not None
     assert len(found.terms) == tilted.MOST
+    least = F(1, 2**398)
+    assert sheet.read(sheet.sum([(least, least)])) is not None
 
 
 def test_averages_with_weights_are_told_from_the_rest() -> None:
@@ -310,6 +313,8 @@ def test_a_logarithm_of_a_mean_of_exponentials_is_an_integral() -> None:
         sheet.put("log", sheet.put("add", 4, sheet.ratio(1))),
         sheet.put("log", sheet.put("mean", sheet.put("cos", 0))),
     ]
+    waves = sheet.put("mul", sheet.put("exp", 0), sheet.put("cos", 0))
+    wrong.append(sheet.put("log", sheet.put("mean", waves)))
     assert [functional(sheet, k, own) for k in wrong] == [None] * len(wrong)
     assert functional(sheet, log, cross) is None
     doubled = functional(sheet, sheet.put("log", two), own)
@@ -324,8 +329,38 @@ def test_a_factor_of_a_mean_is_a_constant() -> None:
     assert tilted._apart(F(3), F(8), F(0)) == pytest.approx(3 * math.log(8), rel=1e-12)
     assert tilted._apart(F(-1), F(1), F(1, 2)) >= 0.5
     assert tilted._apart(F(1), F(1), F(0)) >= 2.0**-45
-    for fine in ((F(1, 3**400), F(8), F(0)), (F(3), F(1, 3**400), F(0)), (F(3), F(8), F(1, 3**400))):
-        assert tilted._apart(*fine) == math.inf
+    assert tilted._apart(F(-1), F(8), F(0)) == pytest.approx(math.log(8), rel=1e-12)
+    for bits, seen in ((398, True), (399, False)):
+        fine = F(1, 2**bits)
+        for parts in ((fine, F(8), F(0)), (F(3), fine, F(0)), (F(3), F(8), fine)):
+            assert (tilted._apart(*parts) < math.inf) == seen
+
+
+@pytest.mark.parametrize(("area", "factor"), [(3.0, 8.0), (3.0, 0.125), (-5.0, 8.0)])
+def test_roundings_of_a_constant_are_counted(area: float, factor: float) -> None:
+    """Where it is nothing but roundings: they are some of its parts, which are counted by their sizes."""
+    log = area * math.log(factor)
+    wanted = 2.0**-45 * (abs(area) + abs(log) + abs(log))
+    assert tilted._apart(F(area), F(factor), -F(log)) == pytest.approx(wanted, rel=1e-9)
+
+
+def test_a_logarithm_of_less_than_nothing_is_no_mean() -> None:
+    sheet = Sheet()
+    mass = sheet.put("mean", sheet.put("exp", 0))
+    m = sheet.meaning
+    exponent, factor = tilted._exponent(m.algebra, m.normal(mass))
+    assert (exponent, factor) == (m.normal(0), 1)
+    opposite = {monomial: -c for monomial, c in m.normal(mass).items()}
+    assert tilted._exponent(m.algebra, opposite) == ({}, 0)
+
+
+def test_multiples_of_polynomials() -> None:
+    p, q = {((0, 1),): F(6), ((1, 1),): F(3)}, {((0, 1),): F(4), ((1, 1),): F(2)}
+    assert tilted.ratio(p, q) == F(3, 2)
+    assert tilted.ratio(p, q | {((1, 1),): F(5)}) is None
+    assert tilted.ratio(q | {((0, 1),): F(5)}, p) is None
+    assert tilted.ratio(p, G) is None
+    assert tilted.ratio({}, {}) is None
 
 
 # Ranges -----------------------------------------------------------------------------------------------------------
@@ -344,6 +379,18 @@ def test_a_difference_of_averages_lies_where_a_covariance_does() -> None:
         assert off < 0.01
         assert m.span(m.normal(k)) == pytest.approx((low - off, high + off), rel=1e-9)
         assert (float(m.ranges[k][0][0]), float(m.ranges[k][1][0])) == m.span(m.normal(k))
+
+
+def test_every_factor_of_a_range() -> None:
+    other = {((1, 1),): F(1)}
+    for sign, v in product((1, -1), (G, other)):
+        terms = ((F(1, 8), F(12 * sign)), (F(-1, 8), F(-12 * sign)))  # the slope is 3, or -3
+        sum_, g_range, v_range = Tilted(G, v, terms), (1.0, 3.0), (2.0, 7.0)
+        off = tilted.error(sum_, Functional(slope=F(3 * sign)), g_range, v_range)
+        most = 3 * 2 * 5 / 4 * (1 + 2.0**-30)
+        low, high = (0.0, most) if sign > 0 else (-most, 0.0)
+        wanted = (low - off, high + off) if v == G else (-most - off, most + off)
+        assert tilted.enclose(sum_, g_range, v_range) == pytest.approx(wanted, rel=1e-12)
 
 
 def test_other_sums_lie_where_their_terms_do() -> None:

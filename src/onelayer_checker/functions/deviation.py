@@ -54,10 +54,10 @@ def _of_averages(meaning: Meaning, k: int, j: int) -> float:
     A = meaning.algebra
     weighed, rest = tilted.divide(A, total((meaning.normal(j), 1), (meaning.normal(k), -1)))
     averages = tilted.read(A, weighed)
-    to = None if averages is None else tilted.functional(A, total((rest, -1)), averages)
-    if averages is None or to is None:
+    if averages is None:
         return np.inf
-    return tilted.error(averages, to, meaning.span(averages.g), meaning.span(averages.v))
+    to = tilted.functional(A, total((rest, -1)), averages)
+    return np.inf if to is None else tilted.error(averages, to, meaning.span(averages.g), meaning.span(averages.v))
 
 
 def _propagate(meaning: Meaning, op: str, of: list[int], args: list[int], moved: list[float]) -> float:
