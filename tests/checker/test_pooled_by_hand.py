@@ -182,8 +182,10 @@ def test_where_an_average_has_no_bound() -> None:
         found = average(value(size, late), value(reach, 0), 2, np.full((1, 1, 1), sharp), FLOAT32)
         return float(found.error[0, 0, 0])
 
-    many = [average(value(0, 0), value(1, 0), n, np.zeros((1, 1, 1)), FLOAT16).error[0, 0, 0] for n in (480, 610)]
-    assert many[0] < np.inf  # gamma(2 n + 8) is 0.9, and 1.5
+    none = np.zeros((1, 1, 1))
+    with np.errstate(all="ignore"):
+        many = [average(value(0, 0), value(1, 0), n, none, FLOAT16).error[0, 0, 0] for n in (480, 610)]
+    assert many[0] < np.inf  # gamma(2 n + 8) is 0.9, and nothing that counts
     assert many[1] == np.inf
     assert bound(0, 0.9999) < np.inf  # L is just below 1, and just above
     assert bound(0, 1.0001) == np.inf
