@@ -82,6 +82,11 @@ SMALL = {
         {"model": kind, "n": 2, "T": 5, "noise": 0.1, "steps": 5, "batch": 8}
         for kind in ("linear", "softmax", "mesa")
     ],
+    "recurrence-circuits": [{"width": 8, "steps": steps, "batch": 8} for steps in (2, 4)],
+    "rank-rate": [{"alpha": 1.0, "rank": rank, "steps": 4, "batch": 8} for rank in (1, 2, 4)],
+    "in-context-statistics": [
+        {"task": task, "width": 8, "layers": 1, "steps": 3, "batch": 8} for task in ("dense", "sparse", "mixed")
+    ],
     "grading-and-training": [
         {"optimiser": kind, "how": how, "steps": 10}
         for kind in ("sgd", "adam")

@@ -1,0 +1,159 @@
+"""A smoother by a softmax head of rank m: the first m singular functions of its logits, against trained ones.
+
+Prompts are places and values; the wanted answer at a query is the mean of the values with weights exp(rho), where
+rho(u, v) = sum_k k^-alpha 2 sin(2 pi k u) cos(2 pi k v) has singular values k^-alpha. Places lie on a grid, and a
+head knows a row of numbers of each, so that its rank is all that limits it. Built: the first m terms, the nearest
+of all logits of rank m (Eckart and Young). The published rate of its mean square is m^(1 - 2 alpha).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onelayer.lab.experiment import Case, Preset, Row, Verdict
+from onelayer.lab.pictures import doublings, factor_line, figure
+from onelayer.lab.statistics import exponent, factors, interval, paired, share
+
+QUESTION = (
+    "Does Adam find a softmax head of rank m that is as near to a smoother as the first m singular functions?"
+)
+HYPOTHESES = (
+    "Yes, and it may be nearer: truncation is the nearest in logits, not in answers.",
+    "The mean square of the built head falls as m^(1 - 2 alpha), the published exponent.",
+)
+EXTRAS = ("torch",)
+Array = NDArray[Any]
+#: Places of the grid, and terms of the logits, which are orthogonal there.
+PLACES, TERMS = 128, 63
+EXAMPLES, RATE, MEASURED = 16, 3e-2, 2**12
+#: Relative: a mean square this near to the built one, or below it, is as good.
+NEAR = 0.1
+
+
+def cases(preset: Preset) -> list[Case]:
+    quick = preset == "quick"
+    return [
+        {"alpha": alpha, "rank": rank, "steps": 2000 if quick else 20000, "batch": 64 if quick else 256}
+        for alpha in ((1.0, 1.5) if quick else (0.75, 1.0, 1.5))
+        for rank in ((2, 4, 8, 16) if quick else (1, 2, 4, 8, 16, 32))
+    ]
+
+
+def singular(alpha: float, rank: int) -> tuple[Array, Array]:
+    """[PLACES, rank] Queries and keys of the first terms, each with the root of its singular value."""
+    k, x = np.arange(1, rank + 1), np.arange(PLACES)[:, None] / PLACES
+    root = np.sqrt(2 * k**-alpha)
+    return root * np.sin(2 * np.pi * k * x), root * np.cos(2 * np.pi * k * x)
+
+
+def run(case: Case, seed: int) -> list[Row]:
+    from onelayer.lab import prompts
+
+    alpha, m = case["alpha"], case["rank"]
+    U, V = singular(alpha, TERMS)
+    spread = float(np.sqrt((U @ V.T).std() / np.sqrt(m)))  # logits begin as large as those that are wanted
+    twin = prompts.start({"U": ((PLACES, m), spread / 2), "V": ((PLACES, m), spread / 2)}, seed)
+    loss = _loss_of(U @ V.T)
+    prompts.fit(twin, loss, _drawing(case["batch"]), case["steps"], RATE, seed)
+    fresh = prompts.fresh(_drawing(MEASURED), seed)
+    P, Q = singular(alpha, m)
+    trained = prompts.numbers(twin["U"]) @ prompts.numbers(twin["V"]).T
+    return [
+        {
+            "loss": prompts.measure(twin, loss, fresh),
+            "built": prompts.measure(prompts.given({"U": P, "V": Q}), loss, fresh),
+            "mean": prompts.measure(prompts.given({"U": 0 * P, "V": 0 * Q}), loss, fresh),
+            "logits": _apart(trained, U @ V.T),
+            "built_logits": _apart(P @ Q.T, U @ V.T),
+            "cosine": prompts.cosine(_centred(trained), _centred(P @ Q.T)),
+        }
+    ]
+
+
+def _centred(table: Array) -> Array:
+    """What softmax sees of logits: a number that all keys of a query share changes nothing."""
+    found: Array = table - table.mean(axis=1, keepdims=True)
+    return found
+
+
+def _apart(table: Array, wanted: Array) -> float:
+    """Mean square of logits, relative to that of the wanted ones."""
+    return float((_centred(table - wanted) ** 2).mean() / (_centred(wanted) ** 2).mean())
+
+
+def _drawing(batch: int) -> Any:
+    """Numbers of places of the query and of the examples, and values, uniform on [0, 1]."""
+    from onelayer.lab.networks import framework
+
+    torch = framework()
+
+    def draw(generator: Any) -> Any:
+        places = torch.randint(PLACES, (batch, EXAMPLES + 1), generator=generator)
+        return places, torch.rand((batch, EXAMPLES), generator=generator)
+
+    return draw
+
+
+def _loss_of(wanted: Array) -> Any:
+    """Mean square of the answer's distance to the smoother's."""
+    from onelayer.lab.networks import framework
+
+    torch = framework()
+    table = torch.from_numpy(wanted.astype(np.float32))
+
+    def loss(t: Any, tasks: Any) -> Any:
+        places, values = tasks
+        query, keys = places[:, :1], places[:, 1:]
+        logits = (t["U"][query] * t["V"][keys]).sum(-1)
+        weights, exact = (torch.softmax(part, -1) for part in (logits, table[query, keys]))
+        return ((weights - exact) * values).sum(-1).square().mean()
+
+    return loss
+
+
+def _groups(rows: list[Row]) -> dict[float, list[Row]]:
+    return {alpha: [row for row in rows if row["alpha"] == alpha] for alpha in sorted({r["alpha"] for r in rows})}
+
+
+def plot(rows: list[Row]) -> Any:
+    groups = _groups(rows)
+    made, all_axes = figure(columns=len(groups), width=5 * len(groups))
+    for axes, (alpha, some) in zip(all_axes, groups.items(), strict=True):
+        factor_line(axes, factors(some, "rank", "built"), "first singular functions", linestyle="--")
+        factor_line(axes, factors(some, "rank", "loss"), "trained")
+        factor_line(axes, factors(some, "rank", "mean"), "the mean of all values", color="grey", linestyle=":")
+        doublings(axes)
+        axes.set(yscale="log", xlabel="rank", title=f"singular values k^-{alpha:g}")
+    all_axes[0].set_ylabel("mean square of the distance to the smoother")
+    all_axes[0].legend(fontsize="small")
+    return made
+
+
+def verdict(rows: list[Row]) -> Verdict:
+    findings = []
+    for alpha, some in _groups(rows).items():
+        slopes = [exponent([r["rank"] for r in some], [r[name] for r in some]) for name in ("built", "loss")]
+        findings.append(
+            f"alpha {alpha:g}: mean squares go as the rank to the {slopes[0]} built and {slopes[1]} trained; "
+            f"1 - 2 alpha is {1 - 2 * alpha:g}."
+        )
+        for rank in sorted({row["rank"] for row in some}):
+            mine = [row for row in some if row["rank"] == rank]
+            ratio = paired({r["seed"]: r["loss"] for r in mine}, {r["seed"]: r["built"] for r in mine}, ratio=True)
+            findings.append(
+                f"alpha {alpha:g}, rank {rank}: trained over built {ratio}; logits off by "
+                f"{interval(r['logits'] for r in mine)} of their mean square, built "
+                f"{interval(r['built_logits'] for r in mine)}; cosine {interval(r['cosine'] for r in mine)}."
+            )
+    as_good, better = (
+        share(row["loss"] < factor * row["built"] for row in rows) for factor in (1 + NEAR, 1 - NEAR)
+    )
+    says = (
+        f"Trained heads are as near to the smoother as the singular functions of their rank (mean square within "
+        f"{100 * NEAR:.0f}% or below) in {as_good} runs, and nearer by more than that in {better}."
+    )
+    answer: Any = "yes" if as_good.successes == as_good.trials else "partly" if as_good.successes else "no"
+    return Verdict(answer, says, tuple(findings))
