@@ -10,7 +10,7 @@ import numpy as np
 
 from onelayer.compile.approximate import approximate
 from onelayer.errors import HypothesisError
-from onelayer.lab.experiment import Case, Preset, Row, Verdict
+from onelayer.lab.experiment import Case, Earlier, Preset, Row, Verdict
 from onelayer.lab.pictures import figure
 from onelayer.lab.statistics import exponent, factors, geometric, interval
 from onelayer.problems.targets import resolve
@@ -26,6 +26,12 @@ HYPOTHESES = (
     "A Chebyshev polynomial of degree K has first derivatives of order K^2 and second ones of order K^4: both ask "
     "for levels in proportion to K^2.",
     "A trained layer has the smaller error at few parameters; it stops gaining where training, not size, is short.",
+)
+EARLIER = Earlier(
+    "the same of constructed models",
+    "Of trained ones, errors after a fixed number of steps, at the better of three rates.",
+    "twins are trained until their loss stops falling, at the best of five rates and two optimisers; what was said "
+    "of them before was about training cut short. Constructions and their powers have not changed.",
 )
 EXTRAS = ("torch",)
 #: Parameters of trained models, whose error is not asked for but found.
