@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onelayer.lab import trained
+from onelayer.lab.plateaus import FALLS, Patience, Scale
 from onelayer.lab.trained import Budget, Net, Run, Shape, Task, Training, train_tuned
 
 LN2 = math.log(2)
@@ -84,6 +85,27 @@ def test_a_noisy_curve_that_falls_slowly_is_not(monkeypatch) -> None:
     """As the fourth root of the steps, which is by 1% whenever they grow by 4%."""
     run = follow(monkeypatch, lambda step: 0.6 * (1 + step / 500) ** -0.25 + abs(noise(step, 1e-3)))
     assert run.ended_by == "budget"
+
+
+def test_a_power_of_the_steps_is_never_called_flat() -> None:
+    """As steps^-0.15: a hundredth in 7% more steps, which is longer than any fixed wait at last."""
+    patience = Patience(Scale(LN2, 0.0, 100_000), 800, 5)
+    halved = []
+    for step in range(0, 200_000, 100):
+        loss = 0.6 * (1 + step / 500) ** -0.15
+        patience.is_best(loss)
+        halved += [step] if patience.halves(step, loss) else []
+    assert max(halved, default=0) < 2000
+    assert not patience.flat
+
+
+def test_the_rate_stays_as_it_is_as_long_as_nothing_is_learned() -> None:
+    patience = Patience(Scale(LN2, 0.0, 100_000), 800, 5)
+    for step in range(0, 20_000, 100):
+        loss = LN2 + abs(noise(step, 1e-4)) + 0.1 * (step == 0)
+        patience.is_best(loss)
+        assert not patience.halves(step, loss)
+    assert any(patience.halves(step, 2.0) for step in range(20_000, 30_000, 100))
 
 
 def test_where_answers_contradict_each_other_nothing_can_be_learned_and_patience_decides(monkeypatch) -> None:
@@ -171,8 +193,6 @@ def test_rates_that_differ_at_once_are_given_up_at_once(monkeypatch) -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), min_size=1, max_size=30))
 def test_the_constant_answer_and_the_best_one_have_the_losses_of_their_definitions(rows) -> None:
-    from onelayer.lab.plateaus import Scale
-
     tokens, answers = (np.array(column) for column in zip(*rows, strict=True))
     found = Scale.of(Task(tokens[:, None], answers[:, None]))
 
@@ -190,8 +210,6 @@ def test_the_constant_answer_and_the_best_one_have_the_losses_of_their_definitio
 
 
 def test_places_of_a_sequence_and_padding_are_told_apart() -> None:
-    from onelayer.lab.plateaus import Scale
-
     tokens, answers = np.array([[7, 7], [7, 5]]), np.array([[0, 1], [0, 9]])
     found = Scale.of(Task(tokens, answers, lengths=np.array([2, 1])))
     assert (found.answers, found.least) == (3, 0.0)
@@ -204,8 +222,6 @@ def test_places_of_a_sequence_and_padding_are_told_apart() -> None:
 
 @given(st.floats(1e-6, LN2 - 1e-4), st.integers(100, 10**6))
 def test_a_fall_is_a_share_of_what_is_learned_or_left_whichever_is_less(loss, answers) -> None:
-    from onelayer.lab.plateaus import FALLS, Scale
-
     scale = Scale(LN2, 0.0, answers)
     if not scale.is_learned(loss):
         assert answers * (LN2 - loss) <= 1.93
