@@ -181,6 +181,13 @@ def test_what_is_chosen_by_noise_is_chosen_late_and_says_so(monkeypatch) -> None
     assert sum(far.values()) - max(far.values()) <= BUDGET.steps
 
 
+@pytest.mark.parametrize("steps", [0, 1, 3])
+def test_few_steps_are_an_end_as_well(monkeypatch, steps) -> None:
+    curves = {rate: late(10**6) for rate in (1e-4, 1e-3, 1e-2)}
+    run, _ = tuned(monkeypatch, curves, replace(BUDGET, steps=steps))
+    assert run.steps <= max(1, steps)
+
+
 def test_rates_that_differ_at_once_are_given_up_at_once(monkeypatch) -> None:
     curves: dict[float, Curve] = {
         rate: lambda step, to=to: to + (LN2 - to) * math.exp(-step / 100)

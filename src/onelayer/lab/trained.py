@@ -219,7 +219,7 @@ def train_tuned(
         half = 1 if known else len(runs) // 2
         worse = [run for run in runs[half:] if known or _is_worse(run, runs[0])]
         longer = min(2 * until, budget.steps)
-        if len(runs) * longer > budget.steps:
+        if longer <= until or len(runs) * longer > budget.steps:
             by_noise, worse = by_noise or len(worse) < len(runs[half:]), runs[half:]
         spent += sum(run.seconds for run in worse)
         runs, until = [run for run in runs if run not in worse], longer
