@@ -252,6 +252,21 @@ def test_an_earlier_answer_stands_beside_the_new_one(toy, tmp_path, monkeypatch)
     assert toy.exists()
 
 
+def test_a_part_of_the_settings_is_run_and_parts_add_up(toy, tmp_path) -> None:
+    cases = lab.find("toy").cases("quick")
+    name, value = next(iter(cases[0].items()))
+    part = [case for case in cases if case[name] == value]
+    assert 0 < len(part) < len(cases)
+    rows = lab.run("toy", seeds=2, results=tmp_path, jobs=1, only=[f"{name}={value}"])
+    assert {row[name] for row in rows} == {value}
+    before = len(pieces(toy))
+    lab.run("toy", seeds=2, results=tmp_path, jobs=1)
+    assert len(pieces(toy)) - before == 2 * (len(cases) - len(part))
+    for wrong, said in ((f"{name}=none of them", f"{name} is"), ("nothing=1", f"there are {name}")):
+        with pytest.raises(OptionError, match=said):
+            lab.run("toy", seeds=2, results=tmp_path, jobs=1, only=[wrong])
+
+
 def test_a_corpus_goes_to_those_who_read_one(toy, tmp_path, monkeypatch) -> None:
     corpus = tmp_path / "corpus"
     corpus.write_text("7")

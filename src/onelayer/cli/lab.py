@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -61,6 +61,9 @@ def run(
     cluster: Annotated[str | None, typer.Option(help="Address of a Dask scheduler, tcp://host:8786.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Set old rows aside and start over.")] = False,
     corpus: Corpus = None,
+    only: Annotated[
+        list[str] | None, typer.Option(help="Settings that have this value, as name=value; may be repeated.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run experiments; what was computed before is kept, an interrupted run goes on where it stopped."""
@@ -76,9 +79,10 @@ def run(
             def show(done: int, total: int, task: object = task) -> None:
                 bar.update(task, completed=done, total=total)  # type: ignore[arg-type]
 
-            options = {"seeds": seeds, "results": results, "jobs": jobs, "cluster": cluster, "fresh": fresh}
+            options: dict[str, Any] = {"seeds": seeds, "results": results, "jobs": jobs, "cluster": cluster}
+            options |= {"fresh": fresh, "only": only or ()}
             options["corpus"] = corpus if hasattr(find(one), "of_corpus") or name != ["all"] else None
-            rows = run_experiment(one, preset, progress=show, **options)  # type: ignore[arg-type]
+            rows = run_experiment(one, preset, progress=show, **options)
             said[one] = judge(find(one), rows)
     if as_json:
         print_json({one: {"answer": v.answer, "says": v.says, "findings": v.findings} for one, v in said.items()})

@@ -17,6 +17,7 @@ and may have
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -78,6 +79,19 @@ def judge(experiment: Experiment, rows: list[Row]) -> Verdict:
 def count_seeds(rows: list[Row]) -> int:
     """Different seeds among the rows."""
     return len({row["seed"] for row in rows})
+
+
+def narrow_cases(cases: list[Case], only: Sequence[str]) -> list[Case]:
+    """Those settings that have all of these values, each given as "name=value"."""
+    for given in only:
+        name, _, value = given.partition("=")
+        known = sorted({str(case[name]) for case in cases if name in case})
+        if value not in known:
+            listed = f"{name} is {', '.join(known)}" if known else f"there are {', '.join(cases[0])}"
+            needs, remedy = "a setting that the experiment has", "Give name=value with one of these."
+            raise OptionError("lab", needs, f"only={given!r:.60}; {listed}", remedy)
+        cases = [case for case in cases if str(case.get(name)) == value]
+    return cases
 
 
 def choose_cases(name: str, experiment: Experiment, preset: Preset, corpus: Path | None = None) -> list[Case]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from onelayer.errors import MissingExtraError, OptionError
-from onelayer.lab.experiment import Case, Preset, Row, choose_cases
+from onelayer.lab.experiment import Case, Preset, Row, choose_cases, narrow_cases
 from onelayer.lab.registry import find
 from onelayer.lab.store import Store
 from onelayer.sharded.workers import RETRIES, client_of
@@ -29,19 +29,21 @@ def run(
     cluster: str | None = None,
     fresh: bool = False,
     corpus: Path | None = None,
+    only: Sequence[str] = (),
     progress: Progress = lambda *_: None,
 ) -> list[Row]:
     """The rows of an experiment; those that lie in ``results`` already are not computed again.
 
     ``cluster`` is the address of a Dask scheduler, whose workers need this package installed. A worker that dies
-    loses nothing but time: its pieces go to the others. ``corpus`` is for experiments that read one.
+    loses nothing but time: its pieces go to the others. ``corpus`` is for experiments that read one; ``only``
+    leaves the settings that have such values ("size=2000"), to run a long preset in parts.
     """
     experiment, count = find(name), DEFAULT_SEEDS[preset] if seeds is None else seeds
     if count < 1:
         raise OptionError("lab", "at least one seed", f"seeds={seeds}", "Give 1 or more.")
     if jobs == 0:
         raise OptionError("lab", "at least one process", "jobs=0", "Give 1 or more, or -1 for one per core.")
-    cases = choose_cases(name, experiment, preset, corpus)
+    cases = narrow_cases(choose_cases(name, experiment, preset, corpus), only)
     store = Store(results, name, preset)
     if fresh:
         store.put_aside()
