@@ -33,8 +33,9 @@ from onelayer_checker.looped.algorithms import Algorithm, read_algorithm
 from onelayer_checker.looped.floats import FLOATS, Floats, Known, Unlike, sizes_of
 from onelayer_checker.looped.judge import IN_FLOATS, LoopJudge, equals
 from onelayer_checker.looped.limits import power, root, up
-from onelayer_checker.looped.network import Network
+from onelayer_checker.looped.network import Network, total
 from onelayer_checker.looped.polynomials import Poly, Ring, is_zero, nearest, relu
+from onelayer_checker.looped.residuals import slope
 
 NUMBERS = frozenset({"bound", "x", "y", "examples"})
 MOST_EXAMPLES = 1 << 22
@@ -85,22 +86,21 @@ def shape_of(network: Network, a: Algorithm) -> Shape:
     sizes = {"s": d, "t": d, "x": d, "y": 1, "X": d, "Y": 1}
     s, t, x, y, X, Y = (list[Any](ring.variables(g, n)) for g, n in sizes.items())
     askers, key = [a.token(name, s, X, Y) for name in ("example", "query")], a.token("example", t, x, y)
-    w = [next((c for c, u in enumerate(askers[0]) if isinstance(u, Poly) and u.terms == p.terms), -1) for p in s]
+    w = [c for p in s for c, u in enumerate(askers[0]) if is_zero(u - p)]
     held = [u.terms for token in askers for c, u in enumerate(token) if isinstance(u, Poly) and c not in w]
-    allowed = [p.terms for p in (*X, *Y)]
+    allowed = [p.terms for p in (*X, *Y)]  # or a share of them
     if (
-        -1 in w
+        len(w) != d
         or any(terms not in allowed for terms in held)
-        or any(askers[1][c].terms != p.terms for c, p in zip(w, s, strict=True))
+        or any(not is_zero(token[c] - p) for token in askers for c, p in zip(w, s, strict=True))
     ):
         raise Unlike("a token holds something else than x, y, w and constants")
-    thresholds = {-loop.feedforward[0].bias[c] for c in w} if loop.feedforward else {Fraction(0)}
-    threshold = max(thresholds)
+    biases = loop.feedforward[0].bias if loop.feedforward else ()
+    threshold = -biases[w[0]] if len(biases) > w[0] else Fraction(0)
     for token in askers:
         for c, u in enumerate(loop.before(token)):
             cut = threshold if c in w else Fraction(0)
-            soft = relu(token[c] - cut) - relu(-token[c] - cut) if cut else token[c]
-            if not is_zero(u - soft) or min(thresholds) < 0:
+            if cut < 0 or not is_zero(u - relu(token[c] - cut) + relu(-token[c] - cut)):
                 raise Unlike("the feed-forward part is not soft thresholding")
     pieces, shrink = [], Fraction(0)
     for head in loop.heads:
@@ -108,15 +108,14 @@ def shape_of(network: Network, a: Algorithm) -> Shape:
         written = head.out(head.value(key))
         if any(not is_zero(u) for c, u in enumerate(written) if c not in w) or not is_zero(score - other):
             raise Unlike("something else than w is written, or queries have other scores")
-        parts = [_ratio(written[c], x[i]) for i, c in enumerate(w)]
-        if None not in parts and len(set(parts)) == 1:
-            pieces.append((*_score(score, s, x, y[0]), Fraction(parts[0] or 0)))
-            continue
-        own = [_ratio(written[c], t[i]) for i, c in enumerate(w)]
-        one = score == 1 if not isinstance(score, Poly) else is_zero(score - 1)
-        if None in own or len(set(own)) != 1 or not one:
+        parts = [written[c] for c in w]
+        nu, own = _multiple(parts, x), _multiple(parts, t)
+        if nu is not None:
+            pieces.append((*_score(score, s, x, y[0]), nu))
+        elif own is not None and is_zero(score - 1):
+            shrink -= own
+        else:
             raise Unlike("a head writes neither x nor w")
-        shrink -= Fraction(own[0] or 0)
     if loop.kind == "linear":
         a_, b_, c_ = (sum((p[at] * p[3] for p in pieces), Fraction(0)) for at in range(3))
         pieces = [(Fraction(1), b_ / a_, c_ / a_, a_)] if a_ else [(Fraction(0), b_, c_, Fraction(1))]
@@ -125,22 +124,17 @@ def shape_of(network: Network, a: Algorithm) -> Shape:
     return Shape(pieces, shrink, threshold, w)
 
 
-def _ratio(u: Any, letter: Poly) -> Fraction | None:
-    """c if u = c letter."""
-    if not isinstance(u, Poly):
-        return Fraction(0) if u == 0 else None
-    if set(u.terms) - set(letter.terms):
-        return None
-    return Fraction(sum(u.terms.values()), 1 << u.e)
+def _multiple(u: list[Any], letters: list[Any]) -> Fraction | None:
+    """c if u = c letters."""
+    c = slope(u[0], letters[0])
+    return c if all(is_zero(p - q * c) for p, q in zip(u, letters, strict=True)) else None
 
 
 def _score(u: Any, s: list[Any], x: list[Any], y: Any) -> tuple[Fraction, Fraction, Fraction]:
     """a, b, c if u = a <s, x> + b y + c."""
-    u = u if isinstance(u, Poly) else y * 0 + u
-    pairs = [(p * q).terms.keys() for p, q in zip(s, x, strict=True)]
-    a, b, c = (Fraction(u.terms.get(k, 0), 1 << u.e) for k in (next(iter(pairs[0])), next(iter(y.terms)), ()))
-    rest = u - sum((p * q * a for p, q in zip(s, x, strict=True)), y * b) - c
-    if not is_zero(rest):
+    u = y * 0 + u
+    a, b, c = slope(u, s[0] * x[0]), slope(u, y), Fraction(u.terms.get((), 0), 1 << u.e)
+    if not is_zero(u - total(p * q for p, q in zip(s, x, strict=True)) * a - y * b - c):
         raise Unlike("a score is no function of <w, x> and y")
     return a, b, c
 
