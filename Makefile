@@ -13,7 +13,7 @@ help:
 	@echo "make docs   build the documentation into build/docs, with every example executed and every link followed"
 	@echo "make notebooks  write its pages as Jupyter notebooks into build/notebooks"
 	@echo "make bench  measure against floors and peers"
-	@echo "make mutants delete and alter every line of the checker's core and search, and of what judges formulas; a test must notice (an hour)"
+	@echo "make mutants delete and alter every line of the checker's core and search, and of what judges looped networks and formulas; a test must notice (an hour)"
 	@echo "make proofs check the theorems that the checker rests on; needs Debian's coq and libcoq-flocq, which nothing else does"
 	@echo "make lab    run every experiment at its quick setting and write lab-report.html"
 	@echo "make checker   the checker as one file, dist/onelayer_checker.pyz, and its SHA-256"
@@ -82,7 +82,7 @@ bench: env
 	$(BIN)/python -m benchmarks
 
 mutants: env
-	$(BIN)/python -m attacks.lines --ring core --ring search
+	$(BIN)/python -m attacks.lines --ring core --ring search --ring looped
 	$(BIN)/python -m attacks.lines $(addprefix --module functions/,algebra blocks branch deviation differences extremes formulas intervals jets norms ordering pooled ramps relaxations rounding simplices slopes symmetry targets)
 
 # Neither the demo nor the tests need Rocq. A test compares the names of the theorems with those in the checker.

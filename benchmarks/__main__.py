@@ -1,7 +1,7 @@
 """Run all benchmarks, or those named on the command line; write JSON and a Markdown table to benchmarks/results.
 
-Only if it is named: `python -m benchmarks lines` attacks every line of the modules of the checker's core and search
-that have changed since; all of them take an hour. `python -m benchmarks shards` stores 10^8 answers (20 GB), and
+Only if it is named: `python -m benchmarks lines` attacks every line of the checker's modules that changed since, if
+they have a campaign; all of them take an hour. `python -m benchmarks shards` stores 10^8 answers (20 GB), and
 `python -m benchmarks large_text` 100 MB of text (some ten minutes, 4 GB of memory); `python -m benchmarks
 trained_formulas` trains networks for hours, and goes on where it was ended. `python -m benchmarks learners:proofs`
 measures one table of the learners again and keeps the others.

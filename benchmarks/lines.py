@@ -1,6 +1,6 @@
 """What became of the checker's mutants: each line of a module deleted or altered, one at a time.
 
-All modules of the core and the search, and those of other rings in `FUNCTIONS` and `LOOPED`.
+All modules of the core, the search and looped networks, and those of the ring of functions in `FUNCTIONS`.
 
 A module that is as it was when its row was recorded is not attacked again: a row holds the digest of the module.
 """
@@ -48,29 +48,6 @@ FUNCTIONS = [
         "tilted",
     )
 ]
-#: The same of the ring of looped networks.
-LOOPED = [
-    f"looped/{name}"
-    for name in (
-        "algorithms",
-        "definite",
-        "floats",
-        "identified",
-        "judge",
-        "lattice",
-        "limits",
-        "near",
-        "network",
-        "panels",
-        "patches",
-        "polynomials",
-        "programs",
-        "residuals",
-        "risks",
-        "smoothers",
-        "witnesses",
-    )
-]
 
 
 def attack_module(module: str) -> dict[str, Any]:
@@ -101,7 +78,8 @@ def row(module: str, found: dict[str, Any]) -> dict[str, Any]:
 def run() -> dict[str, list[dict[str, Any]]]:
     known = {each["module"]: each for each in _read_recorded()}
     rows = []
-    for module in [*aims.modules("core", None), *aims.modules("search", None), *FUNCTIONS, *LOOPED]:
+    core, search, looped = (aims.modules(ring, None) for ring in ("core", "search", "looped"))
+    for module in [*core, *search, *FUNCTIONS, *looped]:
         before = known.get(module, {})
         same = before.get("digest") == digest(module) and before["left"] == 0
         if not same:
