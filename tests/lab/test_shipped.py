@@ -110,7 +110,7 @@ def test_whoever_has_no_rows_sees_shipped_ones_with_their_day_and_code(tmp_path,
     page, text = page_of(tmp_path, with_code(given, now), monkeypatch)
     day = str(given.pieces[0].about["written"])[:10]
     for said in (page, text):
-        assert f"computed {day}" in said
+        assert f"preset {given.preset}, computed {day}" in said
         assert now in said
         assert "stale" not in said
 

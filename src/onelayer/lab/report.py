@@ -107,7 +107,7 @@ def _source(given: Shipped) -> str:
     stale = sum(piece.about["code"] != now for piece in given.pieces)
     old = f"; stale: the code has changed since for {stale} of {len(given.pieces)} pieces of work" if stale else ""
     when = " to ".join(dict.fromkeys((days[0], days[-1])))
-    return f"Rows that ship with onelayer, computed {when}, code {', '.join(codes)}{old}."
+    return f"Rows that ship with onelayer, preset {given.preset}, computed {when}, code {', '.join(codes)}{old}."
 
 
 def _judge_rows(experiment: Experiment, rows: list[Row], missing: int) -> tuple[Verdict, bytes]:
