@@ -93,7 +93,11 @@ def test_three_forms_are_known_by_their_numbers() -> None:
 
 def test_each_part_of_an_algorithm_counts() -> None:
     other = unlike(read(plain(start=[(0.0).hex(), (1.0).hex()])), F(ETA), F(KEEP), F(0), late=False)
-    assert other == "the algorithm has another state, start or mean than ridge regression"
+    assert other == "the algorithm has judges, or another state, start or mean than ridge regression"
+    part = program(["x 0"], 0)
+    judged = {"judge": part, "weigh": part, "judged": part, "either": program(["x 0"], 0, 0)}
+    reading = program([*plain()["answer"]["lines"], "v 0", "sub 10 10", "add 9 11"], 12)
+    assert unlike(read(plain(**judged, answer=reading)), F(ETA), F(KEEP), F(0), late=False) == other
     assert not is_plain(plain(gather="sum"))
     assert not is_late(momentum(), second=B)
     swapped = program(["s 0", "s 1", "x 0", "x 1", "mul 0 3", "mul 1 2", "add 4 5"], 6)
@@ -121,7 +125,7 @@ def test_a_step_that_is_no_mean_is_not_taken_for_one() -> None:
     more = program([*term, "mul 9 9"], 9, 10, 11)
     step = [*late()["step"]["lines"], "m 2", "mul 2 2", "sub 12 13", "add 10 14"]
     assert unlike(read(late(m=3, term=more, step=program(step, 15, 11))), F(ETA), F(KEEP), F(0), late=True) == (
-        "the algorithm has another state, start or mean than ridge regression"
+        "the algorithm has judges, or another state, start or mean than ridge regression"
     )
 
 
@@ -147,7 +151,7 @@ def test_each_answer_has_weights_of_its_own() -> None:
 
 def test_an_answer_that_is_missing_is_no_answer() -> None:
     one = two_outputs() | {"answer": program(["s 0", "x 0", "mul 0 1"], 2)}
-    other = "the algorithm has another state, start or mean than ridge regression"
+    other = "the algorithm has judges, or another state, start or mean than ridge regression"
     assert unlike(read(one), F(ETA), F(KEEP), F(0), late=True) == other
     assert unlike(read(momentum()), F(ETA), F(A), F(B), late=True) == other
 

@@ -55,8 +55,8 @@ def unlike(a: Algorithm, eta: Fraction, first: Fraction, second: Fraction, late:
     """Why the algorithm is not the one above; empty if it is, by normal forms."""
     one, memory = a.x * a.y, second != 0
     sizes_fit = (a.m, len(a.start), len(a.answer.outputs)) == (one, one * (2 if memory else 1), a.y)
-    if a.gather != "mean" or not sizes_fit or any(a.start) or (late and memory):
-        return "the algorithm has another state, start or mean than ridge regression"
+    if a.gather != "mean" or not sizes_fit or any(a.start) or (late and memory) or a.panel is not None:
+        return "the algorithm has judges, or another state, start or mean than ridge regression"
     ring = Ring()
     sizes = {"s": len(a.start), "x": a.x, "y": a.y, "m": one, "n": one}
     s, x, y, m, n = (list[Any](ring.variables(group, count)) for group, count in sizes.items())
