@@ -1,10 +1,9 @@
-"""Honest bundles that claim something about a function, small and made once, and modules with a broken line."""
+"""Honest bundles that claim something about a function, small and made once."""
 
 from __future__ import annotations
 
 import tempfile
 import types
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -12,20 +11,15 @@ import numpy as np
 
 from attacks.bundle import Bundle, read
 from onelayer import approximate
-from onelayer_checker import functions as ring
-from onelayer_checker.core.claims import KINDS, Claim
+from onelayer_checker.core.claims import Claim
 from onelayer_checker.core.files import Malformed
 from onelayer_checker.core.graph import build
 from onelayer_checker.core.judge import Judge
 from onelayer_checker.core.samples import read_data
-from onelayer_checker.functions import branch, hats, simplices
-from onelayer_checker.functions import cells as functions
+from onelayer_checker.functions import branch
 from onelayer_checker.search.stack import accelerate
-from tests.checker import dense, mutants
+from tests.checker import dense
 
-MODULES = {"simplices": simplices, "hats": hats, "cells": functions}
-SOURCES = {name: Path(module.__file__).read_text() for name, module in MODULES.items()}
-FINEST = "BLOCK, MOST, FINEST = 1 << 14, 1 << 22, 1 << 8"
 #: Instead of branch and bound, which would look long at what is not hats.
 NO_SEARCH = types.SimpleNamespace(judge=lambda *_: ("undecided", "not hats", np.inf), halves=branch.halves)
 #: (target, d, tolerance, construction, dtype)
@@ -58,28 +52,6 @@ def judged(b: Bundle) -> list[str]:
         return [judge.judge(claim).outcome for claim in found]
     except Malformed:
         return ["malformed"]
-
-
-def broken(monkeypatch, module: types.ModuleType, old: str, new: str) -> types.ModuleType:
-    """Let claims be judged by modules of which one has a line replaced; and look less closely, which is quicker."""
-    part = module.__name__.split(".")[-1]
-    sources = {**SOURCES, part: SOURCES[part].replace(old, new)}
-    imported = "from onelayer_checker.functions import branch, hats"
-    assert imported in sources["cells"]
-    sources["cells"] = sources["cells"].replace(imported, "import mutant_hats as hats")
-    assert FINEST in sources["simplices"]
-    sources["simplices"] = sources["simplices"].replace(FINEST, FINEST[:-1] + "4")
-    made = mutants.installed(monkeypatch, sources, old[:40])
-    made.cells.branch = NO_SEARCH
-    for name in ("judge", "judge_everywhere"):
-        monkeypatch.setattr(ring, name, getattr(made.cells, name))
-    kinds = {
-        name: replace(kind, read_target=made.cells.read_target) for name, kind in KINDS.items() if kind.read_target
-    }
-    for name, kind in kinds.items():
-        monkeypatch.setitem(KINDS, name, kind)
-    mutant: types.ModuleType = getattr(made, part)
-    return mutant
 
 
 def numbers(claim) -> dict[str, float]:

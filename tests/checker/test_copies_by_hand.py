@@ -64,6 +64,10 @@ def plain(m: int, gates: int = 0, H: float = 4.0, size: float = 1.0) -> Hats:
     return Hats(H, np.zeros((3,) * m + (1,)), gates, size)
 
 
+#: So coarse that what underflow may cost is a good part of every bound.
+COARSE = replace(FLOAT32, name="coarse", u=2.0**-16, tiny=2.0**-12)
+
+
 def gathered(
     T: dict[str, Any], n: int, d: int, gates: bool = False, largest: float = 0.9, A: Arithmetic = REAL, m: int = 0
 ) -> Gather | None:
@@ -81,7 +85,7 @@ def test_which_variables_are_copied(n: int, d: int, gates: bool) -> None:
         assert (found.order.tolist(), found.scale, found.origin) == (wanted, 16.0, -0.75)
 
 
-@pytest.mark.parametrize("A", [REAL, FLOAT32, FLOAT64], ids=lambda A: A.name)
+@pytest.mark.parametrize("A", [REAL, FLOAT32, FLOAT64, COARSE], ids=lambda A: A.name)
 @pytest.mark.parametrize(("n", "largest", "scale", "offset"), [(1, 0.9, 8.0, 0.25), (2, 3.0, 2.0**-20, -5.0)])
 def test_every_term_of_the_error_of_a_copy(
     A: Arithmetic, n: int, largest: float, scale: float, offset: float
@@ -117,6 +121,8 @@ def test_logits_are_far_apart() -> None:
     assert gathered(T, 2, 1) is not None
     for apart in (0.0, 100.0, 127.9):
         assert gathered(copying(2, 1, SAME[2], apart=apart), 2, 1) is None
+    for apart in (0.0, -5.0):
+        assert gathered(copying(1, 1, SAME[1], apart=apart), 1, 1) is not None  # there are no others
     one = copying(2, 1, SAME[2])
     one["attention.W_Q"][1, 1 + 1] = 0  # of one query of one head
     assert gathered(one, 2, 1) is None
@@ -139,6 +145,20 @@ def test_the_largest_logit_is_above_the_others_by_128_at_least(monkeypatch: pyte
         if fits:
             logits.low[0, 0, 1, 0] = 127.0  # of one query of one head
             assert gathered(T, 2, 1) is None
+
+
+@pytest.mark.parametrize(("low", "high"), [((2000.0, 1000.0), (0.0, 900.0)), ((1000.0, 2000.0), (900.0, 0.0))])
+def test_logits_are_compared_for_each_query_of_each_head(
+    monkeypatch: pytest.MonkeyPatch, low: tuple[float, ...], high: tuple[float, ...]
+) -> None:
+    """One query has logits that are near each other, though every other difference of these numbers is large."""
+    logits = SimpleNamespace(**{name: np.zeros((1, 2, 2, 2)) for name in ("m", "low", "high")})
+    for h, k in np.ndindex(2, 2):
+        logits.m[0, h, k, h], logits.low[0, h, k, h], logits.high[0, h, k, h] = 5000, 2000, 5000
+    monkeypatch.setattr(hats, "dot", lambda *_: logits)
+    assert gathered(copying(2, 1, SAME[2]), 2, 1) is not None
+    logits.low[0, 0, :, 0], logits.high[0, 0, :, 1] = low, high
+    assert gathered(copying(2, 1, SAME[2]), 2, 1) is None
 
 
 def test_every_token_sees_all_others_and_copies_each_once() -> None:
@@ -211,6 +231,8 @@ def test_nothing_else_is_done_to_tokens() -> None:
             is None
         )
     assert gathered(T, 2, 1, m=3) is None
+    fewer = {name: T[name][..., :1] for name in ("readout.0.weight", "readout.0.bias")}
+    assert gathered(T | fewer, 2, 1, m=1) is None  # the second token is not read
     assert gathered(T, 1, 1) is None
     longer = np.concatenate([T["embedding.positions"], np.full((1, w), 3.0)])
     assert gathered(T | {"embedding.positions": longer}, 2, 1) is not None  # a place that is not used
@@ -228,6 +250,21 @@ def test_a_head_has_a_component_for_each_that_it_copies() -> None:
         assert (gathered(T | cut_, 1, 2) is not None) == fits
 
 
+def test_a_coordinate_is_one_copy_and_nothing_else() -> None:
+    """Not a component of a head that is always 0, nor a token to which a copy is added, nor nothing at all."""
+    T = copying(2, 1, SAME[2])
+    copy, W, O = 1 + 2 + 1, T["readout.0.weight"], T["attention.W_O"]  # the channel of the second coordinate
+    zero = O.copy()
+    zero[1, 0, copy], zero[0, 1, copy] = 0, 1
+    assert gathered(T | {"attention.W_O": zero}, 2, 1) is None
+    moved, added = W.copy(), O.copy()
+    moved[copy, 1], moved[0, 1], added[1, 0, copy], added[1, 0, 0] = 0, 8, 0, 1
+    assert gathered(T | {"readout.0.weight": moved, "attention.W_O": added}, 2, 1) is None
+    empty = W.copy()
+    empty[:, 1] = 0
+    assert gathered(T | {"readout.0.weight": empty}, 2, 1) is None
+
+
 def test_a_scale_is_a_power_of_two() -> None:
     for scale in (2.0**-30, 0.5, 1.0, 2.0**30):
         found = gathered(copying(2, 1, SAME[2], scale=scale, offset=1.0), 2, 1)
@@ -238,7 +275,7 @@ def test_a_scale_is_a_power_of_two() -> None:
     assert gathered(copying(2, 1, SAME[2], gates=True, scale=0.5), 2, 1, gates=True) is None  # gates have 1
 
 
-@pytest.mark.parametrize("A", [REAL, FLOAT32, FLOAT64], ids=lambda A: A.name)
+@pytest.mark.parametrize("A", [REAL, FLOAT32, FLOAT64, COARSE], ids=lambda A: A.name)
 @pytest.mark.parametrize("m", [1, 2, 3])
 @pytest.mark.parametrize(
     ("H", "size", "scale", "error"), [(8.0, 9.0, 16.0, 0.01), (1.0, 0.0, 1.0, 0.0), (3.0, 2.0, 0.5, 0.0)]
@@ -264,6 +301,9 @@ def test_hats_that_round_too_much_are_not_bounded() -> None:
         A = replace(FLOAT32, u=u)
         assert (rounding(plain(1), none, A) < inf) == (fits and gamma(11.0, u) < inf)
     assert gamma(11.0, most) < inf
+    one = (4.2 * 4 + 3.1 * 5) * 1.1
+    edge = next(u for u in (most, nextafter(most, 0), nextafter(most, 1)) if 3.0 * (one * u) == 0.25)
+    assert rounding(plain(1), none, replace(FLOAT32, u=edge)) == inf
     for size, fits in ((nextafter(2.0**124, 0), True), (2.0**124, False)):
         assert (rounding(plain(1, size=size), none, FLOAT32) < inf) == fits
     many = Gather(np.zeros((1, 10), int), 1.0, 0.0, 0.0)

@@ -1,17 +1,15 @@
-"""Interpolation everywhere: bounds hold, forgeries are refused, and each broken line of the checker is noticed."""
+"""Interpolation everywhere: bounds hold, and forgeries are refused."""
 
 from __future__ import annotations
-
-import sys
 
 import numpy as np
 import pytest
 
 from attacks.forged_functions import near_hats, of_gates, of_hats
-from attacks.functions import about, constant, everywhere, false_claims, interpolator
+from attacks.functions import about, constant, everywhere, interpolator
 from onelayer_checker.core.graph import build
 from onelayer_checker.functions import cells as functions
-from onelayer_checker.functions import hats, simplices
+from onelayer_checker.functions import hats
 from onelayer_checker.functions.hats import gather, recognise, rounding
 from onelayer_checker.functions.simplices import sup_error
 from onelayer_checker.functions.targets import read_program
@@ -21,14 +19,10 @@ from tests.checker.large import ARITHMETICS
 
 FORGERIES = {f"{name}: {f.name}": (name, f) for name in ("hats",) for f in of_hats(honest.bundle(name))}
 FORGERIES |= {f"gates: {f.name}": ("gates", f) for f in of_gates(honest.bundle("gates"))}
-FALSE = [
-    case for case in false_claims() if "embedding.positions" in case.bundle.model and len(case.bundle.model) > 12
-]
 
 
 def test_there_are_enough_forgeries() -> None:
     assert len(FORGERIES) >= 50
-    assert len(FALSE) == 7
 
 
 @pytest.mark.parametrize("name", FORGERIES)
@@ -147,38 +141,6 @@ def test_gates_of_a_sequence() -> None:
     assert honest.judged(b) == ["undecided"]
 
 
-def check_rounding(module) -> None:
-    """Against what is derived: of coordinates that move, of 3^m hats with two sides, and added to what is found."""
-    m, F = 2, np.random.default_rng(0).normal(size=(4, 4, 1)) * 8
-    steep = sum(np.abs(np.diff(F, axis=i)).max() for i in range(m)) / 8
-    A = ARITHMETICS["float32"]
-    still, moving = (
-        module.rounding(module.Hats(8.0, F, 0, 9.0), module.Gather(np.zeros((1, 2), int), 1.0, 0.0, e), A)
-        for e in (0.0, 1.0)
-    )
-    assert moving - still >= steep
-    assert still >= 3**m * (2 * 2.02 * (m + 2) + 2.02 * (2 * m + 2)) * A.u * 9
-    network = build(interpolator(np.ones((3, 3)), "float32", 4, 8))
-    found = module.recognise(network.readout.layers)
-    least = module.rounding(found, module.gather(network, 2, 1, found, 0.9, A), A)
-    assert module.judge(network, read_program(constant(4, 2), "target"), found, 0.0, 0.9, 1.0, A) >= least
-
-
-def expectations(module) -> None:
-    """What the checker must say of honest and forged bundles; a mutant must fail here."""
-    check_rounding(module)
-    for name in ("hats", "gates"):
-        assert set(honest.judged(honest.bundle(name))) == {"proved"}
-    for case in FALSE:
-        assert honest.judged(case.bundle) != ["proved"], case.name
-    for base, forgery in FORGERIES.values():
-        forged = honest.bundle(base).copy()
-        forgery.change(forged)
-        assert set(honest.judged(forged)) != {"proved"}, forgery.name
-    for case in more_false_claims():
-        assert honest.judged(case) == ["undecided"]
-
-
 def more_false_claims():
     """Small networks for lines that no forgery reaches."""
     for at in ((0, 2), (2, 0), (1, 1), (2, 2)):
@@ -208,84 +170,7 @@ def more_false_claims():
     yield everywhere(steep, "float32", "float32", target, 0.95, 1.0)  # some hundreds are lost in float32
 
 
-MUTANTS = [
-    ("the vertices may be anywhere", "or not np.array_equal(at, grid)", ""),
-    (
-        "the first layer is not compared",
-        "right = np.array_equal(first.weight.reshape(expected.shape), expected)",
-        "right = True",
-    ),
-    ("its bias is not compared", "right &= np.array_equal(b[:V, :, 0], -at) and not b[V:].any()", "right &= True"),
-    (
-        "running maxima are not compared",
-        "right &= np.array_equal(block.weight, wanted) and not block.bias.any()",
-        "right &= True",
-    ),
-    ("the biases of running maxima are not", " and not block.bias.any()", ""),
-    ("hats are not compared", "right &= np.array_equal(blocks[-1].weight, last) and", "right &="),
-    ("their heights are not compared", " and np.array_equal(blocks[-1].bias, top)", ""),
-    ("walls may differ", "and (b == -wall).all()", ""),
-    ("gates may be open", "and np.array_equal(W[V:], np.repeat(np.eye(gates), q, 1) * wall)", ""),
-    (
-        "answers may be added up",
-        "right = right and np.array_equal(tail[1].weight,",
-        "right = right or np.array_equal(tail[1].weight,",
-    ),
-    ("values may be negative", "W[:V].min() < 0 or", ""),
-    ("walls may be low", "not W[:V].max() * H <= wall / 2", "False"),
-    ("half the bias", "(W * H + b).reshape", "(W * H).reshape"),
-    ("logits may be near", "APART = 128.0", "APART = 1.0"),
-    ("causal attention sees all", " or network.causal:", ":"),
-    ("one token may be copied twice", "if one_to_one and error", "if error"),
-    ("queries may read tokens", 'T["attention.W_Q"][:, :d].any() or', ""),
-    ("keys may read tokens", 'or T["attention.W_K"][:, :d].any()', ""),
-    ("places may be in tokens", " or places[:n, :d].any()", ""),
-    ("values are not compared", "or not (value == V).all()", ""),
-    ("the lift is not compared", "or not np.array_equal(lift, np.eye(d, w))", ""),
-    ("a bias of the embedding is forgotten", ' or "embedding.bias" in T', ""),
-    ("layers before attention are forgotten", " or network.feedforward.layers", ""),
-    ("offsets may differ", " and b[c] == b[0]", ""),
-    ("scales may differ", "right = W[row, c] == scale and", "right ="),
-    ("places may be in copies", " and not places[:n, row].any()", ""),
-    ("two heads may add up", " and len(feeds) == 1", " and len(feeds) >= 1"),
-    ("copies may be halved", " and O[feeds[0][0], feeds[0][1], row] == 1", ""),
-    ("coordinates may be sums", "if not right or more or row < d:", "if not right or row < d:"),
-    ("coordinates may be tokens", "if not right or more or row < d:", "if not right or more:"),
-    ("gates may be written to", "b[c] == 0 and not feeds.size", "b[c] == 0"),
-    ("gates may have a bias", "W[row, c] == 1 and b[c] == 0", "W[row, c] == 1"),
-    ("gates may be half open", "np.array_equal(places[:n, row], np.eye(n)[c - m])", "True"),
-    ("coordinates do not move", "total = steep * gathered.error +", "total ="),
-    ("hats are exact", "near * one * 2 * size", "0.0"),
-    ("the grid may end early", "last <= hats.levels * Fraction(hats.H)", "True"),
-    ("the grid may begin late", "found.origin <= low and", ""),
-    ("order does not matter", "np.argsort(order).tolist(), m)", "range(m), m)"),
-    ("every token has the first answer", "[target.outputs[k * q + c] for k", "[target.outputs[c] for k"),
-    ("the first gate is open", "[..., tokens, :]", "[..., [0] * len(tokens), :]"),
-    ("rounding is not added", "return (worst + rounded) * UP", "return worst * UP"),
-    ("one simplex a cell", "for order in permutations(range(m)):", "for order in [tuple(range(m))]:"),
-    ("boxes of the wrong order", "axis=1) <= 0).all(axis=1)", "axis=1) >= 0).all(axis=1)"),
-    ("the target is constant", "(gap + (tilt * r[:, None, :]).sum(axis=2)) * UP", "gap * UP"),
-    ("values do not matter", "(gap + (tilt", "(0 * gap + (tilt"),
-    ("what is not done is forgotten", "bound, np.inf).max(initial=0.0)))", "bound, np.inf).max(initial=0.0) * 0))"),
-    ("slopes of other axes", "slope[:, :, i] =", "slope[:, :, -1 - i] ="),
-    ("simplices are at the first corner", "corner[:, i] += 1\n", "corner[:, i] += 1 - corner.max() // 2\n"),
-]
-
-
-def test_mutants_are_of_this_code() -> None:
-    found = {old: [honest.SOURCES[part].count(old) for part in ("hats", "simplices")] for _, old, _ in MUTANTS}
-    assert all(sorted(counts) == [0, 1] for counts in found.values()), found
-
-
-def test_what_is_expected_holds(monkeypatch) -> None:
-    expectations(honest.broken(monkeypatch, hats, "", ""))
-
-
-@pytest.mark.parametrize(("name", "old", "new"), MUTANTS, ids=[name for name, _, _ in MUTANTS])
-def test_a_broken_line_is_noticed(monkeypatch, name: str, old: str, new: str) -> None:
-    honest.broken(monkeypatch, simplices if old in honest.SOURCES["simplices"] else hats, old, new)
-    try:
-        expectations(sys.modules["mutant_hats"])
-    except AssertionError:
-        return
-    pytest.fail(f"no expectation fails: {name}")
+def test_small_networks_are_not_said_to_be_nearer_than_they_are(monkeypatch) -> None:
+    monkeypatch.setattr(functions, "branch", honest.NO_SEARCH)
+    for i, case in enumerate(more_false_claims()):
+        assert honest.judged(case) == ["undecided"], i

@@ -55,7 +55,7 @@ def interpolating(W: Any, m: int, H: float, gates: int = 0, wall: float = 0.0, b
 
 #: m, D, H, gates, outputs
 SHAPES = [(1, 1, 1.0, 0, 1), (1, 3, 5.0, 0, 2), (2, 1, 4.0, 0, 1), (2, 2, 3.0, 0, 2), (3, 1, 2.0, 0, 1)]
-GATED = [(1, 2, 4.0, 1, 2), (2, 1, 4.0, 2, 1), (2, 1, 2.0, 2, 2), (3, 1, 3.0, 3, 1)]
+GATED = [(1, 2, 4.0, 1, 2), (1, 1, 2.0, 1, 1), (2, 1, 4.0, 2, 1), (2, 1, 2.0, 2, 2), (3, 1, 3.0, 3, 1)]
 
 
 def made(m: int, D: int, H: float, gates: int, q: int) -> Layers:
@@ -78,6 +78,13 @@ def test_values_at_the_vertices(shape: Any) -> None:
     np.testing.assert_array_equal(found.values.reshape(W.shape), W * H + np.tile(b, max(gates, 1)))
     wall = 14 * H if gates else 0.0
     assert found.size == (7 * H + 2 + 2 * wall) * UP
+
+
+def test_values_may_be_negative() -> None:
+    for W, b, size in (([-5.0, 2.0], 1.0, 16.0), ([-5.0, -2.0], -3.0, 18.0), ([1.0, 4.0], -3.0, 15.0)):
+        found = recognise(interpolating(np.array(W)[:, None], 1, 3.0, bias=b))
+        assert found is not None
+        assert (found.values.ravel().tolist(), found.size) == ([w * 3 + b for w in W], size * UP)
 
 
 def interpolated(F: Any, t: list[Fraction]) -> list[Fraction]:
@@ -156,7 +163,7 @@ def test_a_grid_is_of_whole_numbers_below_those_that_float32_has() -> None:
 
 def test_layers_of_other_shapes_are_no_hats() -> None:
     """One axis more or less, layers in another order, or another number of vertices, gates or units."""
-    for shape in (SHAPES[2], GATED[1]):
+    for shape in (SHAPES[2], GATED[2]):
         layers = made(*shape)
         first, *blocks, tail = layers
         for other in (
@@ -172,10 +179,18 @@ def test_layers_of_other_shapes_are_no_hats() -> None:
             (Layer(first.weight[None], first.bias), *blocks, tail),
         ):
             assert recognise(other) is None
-    (first, *blocks, tail), gated = made(*SHAPES[2]), made(*GATED[1])
+    (first, *blocks, tail), gated = made(*SHAPES[2]), made(*GATED[2])
     assert recognise((first, *blocks, *gated[-2:])) is None  # two layers after hats without gates
     assert recognise((*gated[:3], tail)) is None  # one layer after hats with gates
     assert recognise((first, *blocks, Layer(tail.weight, tail.bias), Layer(np.ones((1, 1)), np.ones(1)))) is None
+
+
+def test_a_vertex_has_two_units_for_each_axis() -> None:
+    first, block, tail = made(*SHAPES[0])
+    for units in (1, 3):
+        other = Layer(np.ones((1, 2 * units)), np.zeros(2 * units)), Layer(np.full((2, units, 1), -1.0), block.bias)
+        assert recognise((*other, tail)) is None
+    assert recognise((first, block, tail)) is not None
 
 
 def cut(layers: Layers, keep: Any) -> Layers:
@@ -211,7 +226,7 @@ def fewer_inputs(layers: Layers, rows: int) -> Layers:
 
 
 def test_there_are_coordinates_for_all_axes_and_a_layer_more_for_gates() -> None:
-    for shape in (*SHAPES[2:], *GATED[1:]):
+    for shape in (*SHAPES[2:], *GATED[2:]):
         layers = made(*shape)
         for rows in range(1, layers[0].inputs):
             assert recognise(fewer_inputs(layers, rows)) is None
@@ -221,7 +236,7 @@ def test_there_are_coordinates_for_all_axes_and_a_layer_more_for_gates() -> None
 
 def test_gates_go_with_outputs() -> None:
     """Walls and answers of another number of outputs than there are."""
-    layers = made(*GATED[2])
+    layers = made(*GATED[3])
     *front, walls, answers = layers
     for other in (
         (Layer(walls.weight[:, :3], walls.bias[:3]), Layer(answers.weight[:3], answers.bias)),

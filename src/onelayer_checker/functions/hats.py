@@ -88,11 +88,7 @@ def _values(tail: tuple[Layer, ...], shape: tuple[int, ...], gates: int, H: floa
         return Hats(H, (W * H + b).reshape(*shape, -1), 0, size)
     q = len(tail[1].bias)
     wall = -float(b[0])
-    right = (
-        W.shape[1] == gates * q
-        and (b == -wall).all()
-        and np.array_equal(W[V:], np.repeat(np.eye(gates), q, 1) * wall)
-    )
+    right = (b == -wall).all() and np.array_equal(W[V:], np.repeat(np.eye(gates), q, 1) * wall)
     right = right and np.array_equal(tail[1].weight, np.tile(np.eye(q), (gates, 1)))
     if not right or W[:V].min() < 0 or not W[:V].max() * H <= wall / 2:
         return None
@@ -160,9 +156,9 @@ def _copies(network: Network, n: int, d: int, hats: Hats) -> Array | None:
     read_only = T["attention.W_Q"][:, :d].any() or T["attention.W_K"][:, :d].any() or places[:n, :d].any()
     value = np.zeros((w, s))
     value[:d, :d] = np.eye(d, min(d, s))
-    if read_only or d > s or not np.array_equal(lift, np.eye(d, w)) or not (value == V).all():
+    if read_only or not np.array_equal(lift, np.eye(d, w)) or not (value == V).all():
         return None
-    scale, source = float(W.max()), np.zeros(W.shape[1], np.intp)
+    scale, source = float(W.max()), np.zeros(m, np.intp)
     for c in range(W.shape[1]):
         row, *more = np.flatnonzero(W[:, c]).tolist() or [0, 0]
         feeds = np.argwhere(O[:, :, row])
@@ -172,10 +168,11 @@ def _copies(network: Network, n: int, d: int, hats: Hats) -> Array | None:
         else:
             right = W[row, c] == scale and b[c] == b[0] and not places[:n, row].any() and len(feeds) == 1
             right = right and feeds[0][1] < d and O[feeds[0][0], feeds[0][1], row] == 1
-            source[c] = feeds[0][0] * d + feeds[0][1] if right else 0
         if not right or more or row < d:
             return None
-    return source[:m] if np.frexp(scale)[0] == 0.5 else None  # a power of two
+        if c < m:
+            source[c] = feeds[0][0] * d + feeds[0][1]
+    return source if np.frexp(scale)[0] == 0.5 else None  # a power of two
 
 
 def rounding(hats: Hats, gathered: Gather, A: Arithmetic) -> float:
@@ -202,7 +199,7 @@ def judge(
 ) -> float | str:
     """A bound on the error on all of [low, high]^m, or why there is none."""
     n, d, m, q = target.n, target.d, hats.m, target.components
-    found = gather(network, n, d, hats, max(abs(low), abs(high)), A)
+    found = gather(network, n, d, hats, max(-low, high), A)
     if found is None:
         return "the layers before the hats are not seen to copy tokens by position"
     # Vertices and the ends of boxes are whole numbers over FINEST * scale, below 2^52: no rounding moves them, and
@@ -228,7 +225,7 @@ def judge(
         if hats.gates:
             lines = lines if one_each else lines * len(tokens)
             F = F.reshape(*F.shape[:-1], n, q)[..., tokens, :].reshape(*F.shape[:-1], -1)
-        elif one_each and len(tokens) > 1:
+        elif one_each:
             F = np.tile(F, len(tokens))
         part = Program(n, d, "sequence", len(lines), target.lines, tuple(lines))
         worst = max(worst, sup_error(part, F, found.origin, width, (low, high), (limit - rounded) / UP / UP))
