@@ -1,6 +1,6 @@
 """What became of the checker's mutants: each line of a module deleted or altered, one at a time.
 
-All modules of the core, the search and looped networks, and those of the ring of functions in `FUNCTIONS`.
+All modules of the core, the search, functions and looped networks.
 
 A module that is as it was when its row was recorded is not attacked again: a row holds the digest of the module.
 """
@@ -21,33 +21,8 @@ RECORD = ROOT / "benchmarks" / "results" / "lines.json"
 TITLE = "Lines of the checker deleted or altered"
 #: Of the columns of `python -m attacks.lines`: a test failed, or took many times as long as before.
 NOTICED = ("failed", "out of time")
-#: Modules of the ring of functions of which every mutant is noticed or argued away; others only have tests aimed.
-FUNCTIONS = [
-    f"functions/{name}"
-    for name in (
-        "algebra",
-        "blocks",
-        "branch",
-        "cells",
-        "deviation",
-        "differences",
-        "extremes",
-        "formulas",
-        "intervals",
-        "jets",
-        "norms",
-        "ordering",
-        "pooled",
-        "ramps",
-        "relaxations",
-        "rounding",
-        "simplices",
-        "slopes",
-        "symmetry",
-        "targets",
-        "tilted",
-    )
-]
+#: Rings of which every mutant of every module is noticed or argued away.
+RINGS = ("core", "search", "functions", "looped")
 
 
 def attack_module(module: str) -> dict[str, Any]:
@@ -78,8 +53,7 @@ def row(module: str, found: dict[str, Any]) -> dict[str, Any]:
 def run() -> dict[str, list[dict[str, Any]]]:
     known = {each["module"]: each for each in _read_recorded()}
     rows = []
-    core, search, looped = (aims.modules(ring, None) for ring in ("core", "search", "looped"))
-    for module in [*core, *search, *FUNCTIONS, *looped]:
+    for module in (module for ring in RINGS for module in aims.modules(ring, None)):
         before = known.get(module, {})
         same = before.get("digest") == digest(module) and before["left"] == 0
         if not same:
