@@ -177,14 +177,25 @@ def test_rows_belong_to_the_sources_that_an_experiment_imports(fingerprint_with)
     assert fingerprint_with(further="# two\nSTEP = 1") == as_it_is
 
 
-def test_what_an_experiment_stands_on_is_found_and_what_only_draws_is_not() -> None:
-    seen, waiting = set(), ["onelayer.lab.experiments.depth"]
+def stands_on(name: str) -> set[str]:
+    seen: set[str] = set()
+    waiting = [f"onelayer.lab.experiments.{name}"]
     while waiting:
         new = registry.imported(waiting.pop()) - seen
         seen |= new
         waiting += new
+    return seen
+
+
+def test_what_an_experiment_stands_on_is_found_and_what_only_draws_is_not() -> None:
+    seen = stands_on("depth")
     assert {"onelayer.compile.memorize", "onelayer.lab.trained", "onelayer.readouts.plateaus"} <= seen
     assert not seen & registry.TELLING
+
+
+def test_what_a_package_brings_along_is_not_what_an_experiment_stands_on() -> None:
+    """`from onelayer.lab import prompts` names a module of the package, which imports the harness beside it."""
+    assert stands_on("rank_rate") == {"onelayer.errors", "onelayer.lab.networks", "onelayer.lab.prompts"}
 
 
 def test_other_code_leaves_old_rows_alone(tmp_path, toy, monkeypatch) -> None:

@@ -98,8 +98,10 @@ def imported(module: str) -> frozenset[str]:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    ours = {name for name in found if name.partition(".")[0] in LIBRARY and name not in TELLING}
+            # Of a package only the modules that are named: what else it brings along does not compute rows.
+            inside = (f"{node.module}.{alias.name}" for alias in node.names)
+            found |= {full if _is_ours(full) and _is_module(full) else node.module for full in inside}
+    ours = {name for name in found if _is_ours(name) and name not in TELLING}
     return frozenset(name for name in ours - LIBRARY if _is_module(name))
 
 
@@ -110,6 +112,10 @@ def _walk(node: ast.AST) -> Iterator[ast.AST]:
         return
     for child in ast.iter_child_nodes(node):
         yield from _walk(child)
+
+
+def _is_ours(name: str) -> bool:
+    return name.partition(".")[0] in LIBRARY
 
 
 def _is_module(name: str) -> bool:
