@@ -75,13 +75,13 @@ def less_a_constant(tolerances: list[float], parameters: list[int]) -> Row:
 
 
 def summary(lines: list[Row]) -> list[Row]:
-    """How many exponents are near 1/2."""
+    """How many exponents are near 1/2; those below it are of models that grow by heads, not by units."""
     found = []
     for name in (*EXPONENT, "s"):
         values = [line[name] for line in lines if line[name] != ""]
         near = sum(bool(abs(value - 0.5) <= NEAR) for value in values)
         row: Row = {"exponent": "s of a + b/t^s, 0.05 to 0.001" if name == "s" else name, "formulas": len(values)}
-        row |= {f"within 1/2 +- {NEAR}": near}
+        row |= {f"within 1/2 +- {NEAR}": near, "below": sum(bool(value < 0.5 - NEAR) for value in values)}
         if values:
             row |= {"smallest": min(values), "median": float(np.median(values)), "largest": max(values)}
         found.append(row)

@@ -80,7 +80,6 @@ PARTS = {
     "functions.rewriting": "expands a formula to one aggregation",
     "functions.heads": "writes averages as heads of one attention layer",
     "functions.smallest": "chooses among the ways to compile a formula",
-    "functions.tilts": "writes covariances and logarithms of means of exponentials as sums of averages",
     "functions.waves": "fits sums of few waves to functions of one number, for pairs",
     "functions.grid": "cells of a box, for quantise and positional",
     "learners.bounds": "the formulas that ridge and nesterov claim of their steps",

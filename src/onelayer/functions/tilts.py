@@ -1,9 +1,13 @@
 """Covariances, and logarithms of means of exponentials, as sums of few averages with weights e^(s g).
 
-A(s), the average of v with weights e^(s g), is what a head computes. Its slope at 0 is the covariance of v and g;
-if v is g, its integral from 0 to c is log(mean(e^(c g))). A slope is a sum of differences A(s) - A(-s) with weights
-that are exact for polynomials; an integral is one by the rule of Gauss. Both are off by a power of a small number,
-as A is analytic: a few heads do, and no units. How far they are off is estimated here, and the checker's to prove.
+Statement  A(s), the average of v with weights e^(s g), is what a head computes. Its slope at 0 is the covariance of
+           v and g; if v is g, its integral from 0 to c is log(mean(e^(c g))).
+Gives      a slope as a sum of differences A(s) - A(-s) with weights that are exact for polynomials, an integral by
+           the rule of Gauss: both are off by a power of a small number with each head, and take no units.
+Rests on   A being analytic in a strip: sums of e^(s g) have no zero near the real line.
+Why        squares and logarithms of averages take 1/sqrt(tolerance) units; these take log(1/tolerance) heads.
+Differs    nothing is published of it that we know. How far sums are off is estimated here, and the checker's to
+           prove.
 """
 
 from __future__ import annotations
@@ -17,7 +21,9 @@ from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 
 from onelayer.functions.lines import Lines, Range
+from onelayer.statements import CATALOGUE
 
+STATEMENT = CATALOGUE["tilts"]
 Array = NDArray[Any]
 #: Heads up to which a sum is tried; heights of ellipses, and Chebyshev polynomials, that estimate its error.
 MOST_HEADS, HEIGHTS, DEGREES = 12, np.linspace(0.1, 1.5, 15), 40

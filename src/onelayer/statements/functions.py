@@ -50,6 +50,16 @@ FUNCTIONS = (
         ("one_layer_universal",),
     ),
     Statement(
+        "tilts",
+        "A head is the slope of log-sum-exp",
+        "",
+        "ours",
+        "The average of v with weights e^(s g) is analytic in s; its slope at 0 is the covariance of v and g, and "
+        "for v = g its integral is log(mean(e^(s g))). So k heads give both, with an error that falls like "
+        "rho^(-2 k), and no units.",
+        ("formula",),
+    ),
+    Statement(
         "approximate",
         "From a function to one layer",
         "",
