@@ -192,7 +192,11 @@ def verdict(rows: list[Row]) -> Verdict:
             reached += [(task, row["loss"] < (1 + NEAR) * row["built"]) for row in some]
     by_task = {task: share(good for name, good in reached if name == task) for task in dict(reached)}
     listed = ", ".join(f"{task} in {found} runs" for task, found in by_task.items())
-    says = f"Trained Transformers are as good as what is built (loss within {100 * NEAR:.0f}% or below): {listed}."
+    steps = max(row["steps"] for row in rows)
+    says = (
+        f"After {steps:,} steps, which are no plateau, Transformers are as good as what is built (loss within "
+        f"{100 * NEAR:.0f}% or below): {listed}."
+    )
     good = [found.successes == found.trials for found in by_task.values()]
     answer: Any = "yes" if all(good) else "partly" if any(found.successes for found in by_task.values()) else "no"
     return Verdict(answer, says, tuple(findings))
