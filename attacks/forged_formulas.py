@@ -155,8 +155,46 @@ def make_bundle(dtype: str, layers: list[tuple[Any, Any]], claim: dict[str, Any]
 HEAD = {"W_Q": [[[0]]], "W_K": [[[0]]], "W_V": [[[1]]], "W_O": [[[1]]]}
 
 
+def faint_averages() -> Counterexample:
+    """A second difference of averages, 2^390 times, whose error is a product of numbers of which one underflows: at
+    three tokens with y_0 = 0, 0, 2^-370 and y_2 = 0, 0, 2^500 the network answers 4.85, and the target is 0.11."""
+    s, w, faint = 2.0**-170, 2.0**390, (2.0**-171, 2.0**-157)
+    terms = [(s, w), (2 * s, -2 * w), (3 * s, w), faint, (-faint[0], -faint[1])]
+    lines: list[list[Any]] = [["x", 0], ["x", 1], ["x", 2], ["x", 3], ["y", 0], ["y", 1], ["y", 2]]
+
+    def put(*line: Any) -> int:
+        lines.append(list(line))
+        return len(lines) - 1
+
+    v = put("add", 5, put("mul", put(*one(2.0**196)), 6))
+    means = put("mul", put("mean", 4), put("mean", v))
+    covariance = put("sub", put("mean", put("mul", 4, v)), means)
+    target = put("add", 3, put("mul", put(*one(2 * faint[0] * faint[1])), covariance))
+    parts = [
+        put("mul", put(*one(weight / 2.0**70)), put("average", put("mul", put(*one(tilt)), 4), v))
+        for tilt, weight in terms
+    ]
+    plan = parts[0]
+    for part in parts[1:]:
+        plan = put("add", plan, part)
+    plan = put("add", 3, put("mul", put(*one(2.0**70)), plan))  # so late that no line overflows
+    heads = np.zeros((4, len(terms), 4))  # of queries, keys, values and outputs
+    heads[1, :, 0], heads[3, :, 3] = np.array(terms).T
+    heads[2, :, 1], heads[2, :, 2] = 1, 2.0**196
+    model: Tensors = {f"attention.W_{name}": W[:, :, None] for name, W in zip("QKV", heads, strict=False)}
+    model |= {"attention.W_O": heads[3][:, None], "attention.b_Q": np.ones((len(terms), 1))}
+    model |= {"readout.0.weight": np.array([[0, 0], [0, 0], [0, 0], [1, -1]], float), "readout.0.bias": np.zeros(2)}
+    model |= {"readout.1.weight": np.array([[1.0], [-1.0]]), "readout.1.bias": np.zeros(1)}
+    box = [_box(0, 2.0**-370), _box(0, 1), _box(0, 2.0**500), _box(0, 1)]
+    named = {"outputs": [target], "meant": [plan], "planned": [plan]}
+    claim = about("real", 1e-9, lines, [[0, 1, 2, plan], [plan]], d=4, box=box, **named)
+    made = bundle("float64", model, [[[0.0] * 4]], [0.0], claim)
+    return Counterexample("averages whose error underflows", "faint powers times huge weights are not 0", made)
+
+
 def false_formulas() -> Iterator[Counterexample]:
     """Each claim is false, or true of another arithmetic."""
+    yield faint_averages()
     square = [X, ["mul", 0, 0]]
     chord = [([[1]], [0]), ([[1]], [0])]
     yield Counterexample(

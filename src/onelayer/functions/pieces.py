@@ -135,9 +135,10 @@ def fit(looks: Sequence[Shape], eps: Sequence[float], dtype: np.dtype[Any], most
     is moved up and the next one down, are made narrower; the others stay."""
     needs = _needs(looks, eps)
     for _ in range(TRIES):
+        pieces = sum(max(1.0, float(np.ceil(steps.sum()))) for steps in needs)
+        if not pieces <= most:  # before they are written down
+            raise too_many(pieces)
         t, values = knots(looks, needs)
-        if len(t) > most:
-            raise too_many(len(t))
         blocks = _units(t, values, dtype)
         s = t[:-1, None] + np.diff(t)[:, None] * np.linspace(0, 1, TRIED)
         errors = [
@@ -154,9 +155,10 @@ def fit(looks: Sequence[Shape], eps: Sequence[float], dtype: np.dtype[Any], most
     return blocks
 
 
-def too_many(pieces: int) -> HypothesisError:
+def too_many(pieces: float) -> HypothesisError:
     needs = f"blocks of at most {MOST_PIECES:,} units"
-    return HypothesisError("formula", needs, f"one line would take {pieces:,} units", "Ask for a larger tolerance.")
+    found = f"one line would take {pieces:,.0f} units"
+    return HypothesisError("formula", needs, found, "Ask for a larger tolerance.")
 
 
 def _units(t: Array, values: Sequence[Array], dtype: np.dtype[Any]) -> list[Block]:

@@ -18,15 +18,20 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from onelayer_checker.core.balls import TINY
+from onelayer_checker.core.budget import spend
 from onelayer_checker.functions.algebra import Algebra, Key, Polynomial, key, product, total
 
 #: Chebyshev polynomials that E is taken of, averages in a sum, and bits of their numbers: beyond, nothing is seen.
 DEGREES, MOST, MOST_BITS = 40, 64, 400
+#: Numbers that are not 0 have sizes between these: what underflows is then less than is added for it in the end.
+SMALLEST, LARGEST, LOST = 2.0**-60, 2.0**60, 2.0**-800
 #: Half of the width of g times the height of an ellipse: where 1/cos is tried.
 HEIGHTS = [k / 16 for k in range(1, 25)]
-#: What covers some hundred roundings of float64, powers up to the 41st included; and how slowly a rest may fall.
+#: What covers some hundred roundings of float64, and powers up to the 41st and cosines that are some thousand units
+#: off; and how slowly a rest may fall.
 SLACK, SLOWEST = 1 + 2.0**-30, 0.99
+#: Nanoseconds for an average, at most: 40 degrees of up to 400 bits each.
+COST = 1.5e7
 NO = Fraction(0)
 Range = tuple[float, float]
 
@@ -65,7 +70,7 @@ def read(A: Algebra, p: Polynomial) -> Tilted | None:
     terms, free = [], A.needs(*g, *v)
     for logit, values in by_logit.items():
         s, w = ratio(dict(logit), g) if logit else NO, ratio(values, v)
-        if s is None or w is None or max(_bits(s), _bits(w)) > MOST_BITS:
+        if s is None or w is None:
             return None
         terms.append((s, w))
     return Tilted(g, v, tuple(terms)) if free == {"y"} else None
@@ -96,7 +101,7 @@ def functional(A: Algebra, p: Polynomial, of: Tilted) -> Functional | None:
 
 def _apart(area: Fraction, factor: Fraction, constant: Fraction) -> float:
     """At least |area log(factor) + constant|."""
-    if max(map(_bits, (area, factor, constant))) > MOST_BITS:
+    if not _are_short([area, factor, constant]):
         return math.inf
     log = float(area) * math.log(float(factor))
     size = abs(float(area)) + abs(log) + abs(float(constant))
@@ -122,12 +127,13 @@ def error(of: Tilted, to: Functional, g: Range, v: Range) -> float:
     places = [NO, to.end, *(s for s, _ in of.terms)]
     low, high = min(places), max(places)
     half = (high - low) / 2
-    if not half or max(map(_bits, (to.slope, to.end, to.area))) > MOST_BITS:
+    middle, radius, wide = abs(v[0] + v[1]) / 2, (v[1] - v[0]) / 2, g[1] - g[0]
+    numbers = [half, to.slope, to.area, *places, *(w for _, w in of.terms)]
+    if not half or not _are_moderate([*map(_size, numbers), middle, radius, wide]) or not _are_short(numbers):
         return math.inf
     made = [_size(e) for e in _of_chebyshev(of, to, (low + high) / 2, half)]
     weights = _size(abs(to.end * to.area) + sum(abs(w) for _, w in of.terms))
     steep = _size(to.slope / half) * (DEGREES + 1) ** 2
-    middle, radius, wide = abs(v[0] + v[1]) / 2, (v[1] - v[0]) / 2, g[1] - g[0]
     found = math.inf
     for height in HEIGHTS:
         axis = 2 * height / (wide * _size(half)) if wide else math.inf  # of the ellipse, over half
@@ -138,11 +144,22 @@ def error(of: Tilted, to: Functional, g: Range, v: Range) -> float:
         rest = (weights + steep) * rho ** -(DEGREES + 1) / (1 - falling)
         series = sum(e * rho**-j for j, e in enumerate(made) if j) + rest
         found = min(found, middle * made[0] + radius / math.cos(height) * (made[0] + 2 * series))
-    return (found + to.apart) * SLACK + TINY
+    return (found + to.apart) * SLACK + LOST
+
+
+def _are_moderate(sizes: list[float]) -> bool:
+    return all(size == 0 or SMALLEST <= size <= LARGEST for size in sizes)
+
+
+def _are_short(numbers: list[Fraction]) -> bool:
+    """Whether their common denominator, and each of them over it, has few bits."""
+    common = math.lcm(*(c.denominator for c in numbers))
+    return max(common.bit_length(), *((c * common).numerator.bit_length() for c in numbers)) <= MOST_BITS
 
 
 def _of_chebyshev(of: Tilted, to: Functional, middle: Fraction, half: Fraction) -> list[Fraction]:
     """F(T) - sum of w_i T(s_i) for Chebyshev polynomials of degree 0, 1, ..."""
+    spend("tilted averages", COST * len(of.terms))
     at = {s: _chebyshev((s - middle) / half, 1) for s in (NO, to.end, *(s for s, _ in of.terms))}
     second = _chebyshev(-middle / half, 2)  # at 0: the slope of T_j is j times the second kind, one lower
     found = []
@@ -177,6 +194,8 @@ def enclose(of: Tilted, g: Range, v: Range) -> Range:
     if sum((w for _, w in of.terms), NO) or not slope:
         return -math.inf, math.inf
     off = error(of, Functional(slope=slope), g, v)
+    if off == math.inf:
+        return -math.inf, math.inf
     most = _size(slope) * (g[1] - g[0]) * (v[1] - v[0]) / 4 * SLACK
     low, high = (0.0 if of.g == of.v else -most), most
     return (low - off, high + off) if slope > 0 else (-high - off, -low + off)
@@ -193,10 +212,6 @@ def ratio(p: Polynomial, q: Polynomial) -> Fraction | None:
 
 def _unit(p: Polynomial) -> Polynomial:
     return total((p, 1 / key(p)[0][1]))
-
-
-def _bits(c: Fraction) -> int:
-    return c.numerator.bit_length() + c.denominator.bit_length()
 
 
 def _size(c: Fraction) -> float:
