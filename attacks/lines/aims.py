@@ -46,7 +46,7 @@ AIMS: dict[str, list[str]] = {
     "looped/programs": _tests("programs"),
     "looped/residuals": _tests("residuals"),
     "looped/risks": _tests("risks_by_hand"),
-    "looped/rounding": _tests("loop_rounding"),
+    "looped/rounding": _tests("loop_shapes", "loop_rounding"),
     "looped/smoothers": _tests("smoothers_by_hand"),
     "looped/witnesses": _tests("witnesses", "prompts"),
     "functions/algebra": _tests("algebra"),

@@ -1,4 +1,4 @@
-"""Roundings of loops that hold their weights, part by part: which loops these are, and how far off they may be."""
+"""Roundings of loops that hold their weights: how far off they may be."""
 
 from __future__ import annotations
 
@@ -9,231 +9,34 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onelayer_checker.core.claims import KINDS, Claim, Verdict
+from onelayer_checker.core.claims import KINDS, Verdict
 from onelayer_checker.core.files import Malformed
 from onelayer_checker.looped import residuals, rounding
 from onelayer_checker.looped.algorithms import Algorithm, read_algorithm
 from onelayer_checker.looped.floats import FLOATS, Floats, Known, Unlike
 from onelayer_checker.looped.judge import IN_FLOATS, LoopJudge
 from onelayer_checker.looped.limits import power, root, up
-from onelayer_checker.looped.network import Network, affine, build
+from onelayer_checker.looped.network import Network, affine
 from onelayer_checker.looped.polynomials import Ring
 from onelayer_checker.looped.rounding import Shape, rounds, shape_of, slopes_of, start
-from tests.checker.looped import INNER, LAYER, descent, program
-
-ONE, NOTHING, HALF = (f"const {value.hex()}" for value in (1.0, 0.0, 0.5))
-ETA = 0.25
-SINGLE = Floats(*FLOATS["float32"])
-#: Channels of a token: x, y, the flag of examples, 1, and w.
-X, Y, FLAG, UNIT, W = [0, 1], 2, 3, 4, [5, 6]
-EXAMPLE, QUERY = [*INNER, "y 0", ONE], [*INNER, NOTHING, ONE]
-E7 = np.eye(7)
-
-
-def read(**changes: Any) -> Algorithm:
-    own = {"example": program(EXAMPLE, 2, 3, 7, 8, 8, 0, 1), "query": program(QUERY, 2, 3, 7, 7, 8, 0, 1)}
-    return read_algorithm(descent(**own | changes), "here")
-
-
-def head(score: dict[int, tuple[int, float]], value: dict[int, tuple[int, float]]) -> Any:
-    """Products of channels that make a score, and which channels are written, from which, times what."""
-    Q, K, V, O = np.zeros((7, 4)), np.zeros((7, 4)), np.zeros((7, 2)), np.zeros((2, 7))
-    for at, (asking, (key, weight)) in enumerate(score.items()):
-        Q[asking, at], K[key, at] = 1.0, weight
-    for at, (to, (key, weight)) in enumerate(value.items()):
-        V[key, at], O[at, to] = weight, 1.0
-    return Q, K, V, O
-
-
-def step(eta: float = ETA, a: float = -1.0, b: float = 1.0, c: float = 0.0) -> Any:
-    """a <w, x> + b y + c, times eta x."""
-    score = {W[0]: (X[0], a), W[1]: (X[1], a), UNIT: (Y, b), FLAG: (UNIT, 0.0)}
-    Q, K, V, O = head(score, {W[0]: (X[0], eta), W[1]: (X[1], eta)})
-    K[UNIT, 2] += c
-    return Q, K, V, O
-
-
-def shrinking(share: float) -> Any:
-    return head({UNIT: (UNIT, 1.0)}, {W[0]: (W[0], -share), W[1]: (W[1], -share)})
-
-
-def cutting(threshold: Any, copied: float = 1.0) -> dict[str, Any]:
-    """A hidden layer of every channel and its opposite, less a threshold where w is."""
-    bias = np.zeros(7)
-    bias[W] = -np.asarray(threshold)
-    found = {"feedforward.0.weight": np.concatenate([E7, -E7], axis=1), "feedforward.0.bias": np.tile(bias, 2)}
-    return found | {"feedforward.1.weight": copied * np.concatenate([E7, -E7]), "feedforward.1.bias": np.zeros(7)}
-
-
-def network(*heads: Any, kind: str = "linear", dtype: str = "float64", repeat: int = 3, **more: Any) -> Network:
-    """A loop, and a layer in which <w, x> is added to y."""
-    parts = [np.stack(part) for part in zip(*(heads or (step(),)), strict=True)]
-    held = {f"attention.W_{name}": part for name, part in zip("QKVO", parts, strict=True)} | more
-    last = head({W[0]: (X[0], 1.0), W[1]: (X[1], 1.0)}, {Y: (UNIT, 1.0)})
-    held |= {f"1.attention.W_{name}": part[None] for name, part in zip("QKVO", last, strict=True)}
-    held |= {"1.readout.0.weight": E7[:, [Y]], "1.readout.0.bias": np.zeros(1)}
-    loop = LAYER | {"attention": kind, "context": FLAG, "repeat": repeat}
-    itself = LAYER | {"context": None, "mean": False, "window": 1, "repeat": 1}
-    return build({k: a.astype(dtype) for k, a in held.items()}, {"template": "looped/1", "layers": [loop, itself]})
-
-
-def fractions(*numbers: float) -> tuple[Fraction, ...]:
-    return tuple(map(Fraction, numbers))
-
-
-def shape(*pieces: tuple[float, ...], shrink: float = 0.0, threshold: float = 0.0) -> Shape:
-    return Shape([fractions(*piece) for piece in pieces], Fraction(shrink), Fraction(threshold), W)  # type: ignore[misc]
-
-
-def taking(eta: float) -> dict[str, Any]:
-    lines = ["s 0", "s 1", "m 0", "m 1", f"const {eta.hex()}", "mul 2 4", "mul 3 4", "add 0 5", "add 1 6"]
-    return {"step": program(lines, 7, 8)}
-
-
-def claim(a: Algorithm, arith: str = "float32", **numbers: float) -> Claim:
-    return Claim("rounds", arith, "token", {"bound": 1.0, "x": 1.0, "y": 1.0, "examples": 10.0} | numbers, a)
-
-
-def test_a_token_holds_the_weights_themselves() -> None:
-    """Half of them, and scores that read them twice: steps seem half as large, and these diverge."""
-    held = [HALF, "mul 0 9", "mul 1 9"]
-    a = read(
-        **taking(1.5),
-        example=program([*EXAMPLE, *held], 2, 3, 7, 8, 8, 10, 11),
-        query=program([*QUERY, *held], 2, 3, 7, 7, 8, 10, 11),
-    )
-    Q, K, V, O = step(eta=0.75)
-    Q[W] *= 2
-    net = network((Q, K, V, O), dtype="float32")
-    (last,) = net.after
-    twice = replace(last.heads[0], query=affine(Q, np.zeros(4)))
-    net = replace(net, after=(replace(last, heads=(twice,)),))
-    found = rounds(LoopJudge(net), claim(a))
-    assert found.outcome == "undecided"
-    assert found.why.startswith("a token holds something else than x, y, w and constants; ")
-    for other in ("example", "query"):
-        mixed = read(**{other: program([*(EXAMPLE if other == "example" else QUERY), *held],
-                                       2, 3, 7, 8 if other == "example" else 7, 8, 10, 11)})  # fmt: skip
-        with pytest.raises(Unlike, match="a token holds something else"):
-            shape_of(net, mixed)
-
-
-def test_loops_are_read_off_their_weights() -> None:
-    a = read()
-    assert shape_of(network(), a) == shape((1, -1, 0, -ETA))
-    assert shape_of(network(step(b=3.0, c=2.0)), a) == shape((1, -3, -2, -ETA))
-    assert shape_of(network(step(a=0.0, b=3.0, c=2.0)), a) == shape((0, 3 * ETA, 2 * ETA, 1))
-    both = network(step(), step(eta=0.5, a=1.0, b=0.0, c=1.0))
-    assert shape_of(both, a) == shape((1, 1, 2, 0.25))
-    idle = network(step(), step(eta=0.0))
-    assert shape_of(idle, a) == shape((1, -1, 0, -ETA))
-    assert shape_of(network(step(), shrinking(0.125), shrinking(0.25)), a) == shape((1, -1, 0, -ETA), shrink=0.375)
-    cut = network(step(), **cutting(0.5))
-    assert shape_of(cut, a) == shape((1, -1, 0, -ETA), threshold=0.5)
-    assert shape_of(network(step(), **cutting(0.0)), a) == shape((1, -1, 0, -ETA))
-    single: dict[str, Any] = {"feedforward.0.weight": E7, "feedforward.0.bias": np.zeros(7)}
-    assert shape_of(network(step(), **single), a) == shape((1, -1, 0, -ETA))
-    bent = network(step(), step(eta=-0.5, a=1.0, b=-1.0, c=2.0), shrinking(0.125), kind="relu")
-    assert shape_of(bent, a) == shape((-1, 1, 0, ETA), (1, -1, 2, -0.5), shrink=0.125)
-    assert shape_of(network(step(), step(eta=0.0), kind="relu"), a) == shape((-1, 1, 0, ETA), (-1, 1, 0, 0))
-
-
-def test_other_algorithms_are_not_followed() -> None:
-    net, a = network(), read()
-    for changed in ({"y": 2}, {"start": (Fraction(0),)}, {"start": fractions(0, 1)}, {"query": None}):
-        with pytest.raises(Unlike, match="the state is not one weight for each number of x, from 0"):
-            shape_of(net, replace(a, **changed))
-    (itself,) = net.after
-    for other in (
-        replace(net, loop=replace(net.loop, mean=False)), replace(net, loop=replace(net.loop, causal=True)),
-        replace(net, panel=itself),
-    ):  # fmt: skip
-        with pytest.raises(Unlike, match="the state is not one weight for each number of x, from 0"):
-            shape_of(other, a)
-    with pytest.raises(Unlike, match="only linear and relu attention are followed"):
-        shape_of(replace(net, loop=replace(net.loop, kind="softmax")), a)
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"example": program([*EXAMPLE, "mul 2 2"], 2, 3, 7, 8, 9, 0, 1)},
-        {"query": program([*QUERY, "mul 2 2"], 2, 3, 7, 7, 9, 0, 1)},
-        {"example": program([*EXAMPLE, "add 2 3"], 9, 3, 7, 8, 8, 0, 1)},
-        {"example": program(EXAMPLE, 2, 3, 7, 8, 8, 0, 2)},
-        {"example": program(EXAMPLE, 2, 3, 7, 8, 8, 8, 1)},
-        {"example": program(EXAMPLE, 2, 3, 7, 8, 8, 0, 0)},
-        {"example": program(EXAMPLE, 2, 3, 7, 8, 0, 0, 1)},
-        {"example": program(EXAMPLE, 2, 3, 7, 8, 8, 0, 8), "query": program(QUERY, 2, 3, 7, 7, 8, 0, 8)},
-        {"query": program(QUERY, 2, 3, 7, 7, 8, 1, 0)},
-        {"query": program(QUERY, 2, 3, 7, 7, 8, 0, 8)},
-        {"query": program(QUERY, 2, 3, 7, 7, 0, 0, 1)},
-        {"example": program([*EXAMPLE, "add 0 0"], 2, 3, 7, 8, 8, 9, 1)},
-    ],
-    ids=range(12),
+from tests.checker.held_weights import (
+    E7,
+    ETA,
+    SINGLE,
+    UNIT,
+    W,
+    X,
+    Y,
+    claim,
+    cutting,
+    fractions,
+    network,
+    read,
+    shape,
+    shrinking,
+    step,
+    taking,
 )
-def test_other_tokens_are_not_followed(changes: dict[str, Any]) -> None:
-    with pytest.raises(Unlike, match="a token holds something else than x, y, w and constants"):
-        shape_of(network(), read(**changes))
-
-
-def test_tokens_may_hold_shares_of_x_and_y() -> None:
-    """A quarter of y, and a score that reads it four times."""
-    quarter = f"const {(0.25).hex()}"
-    a = read(example=program([*EXAMPLE, quarter, "mul 7 9"], 2, 3, 10, 8, 8, 0, 1))
-    assert shape_of(network(step(b=4.0)), a) == shape((1, -1, 0, -ETA))
-
-
-@pytest.mark.parametrize(
-    "more",
-    [
-        cutting(-0.5), cutting([0.5, 0.25]), cutting([0.0, 0.25]), cutting(0.5, copied=2.0),
-        cutting(0.0) | {"feedforward.1.bias": np.ones(7)},
-        {"feedforward.0.weight": 2 * E7, "feedforward.0.bias": np.zeros(7)},
-        {"feedforward.0.weight": E7[:, :5], "feedforward.0.bias": np.zeros(5),
-         "feedforward.1.weight": E7[:5], "feedforward.1.bias": np.zeros(7)},
-        {"feedforward.0.weight": E7[:, :3], "feedforward.0.bias": np.zeros(3),
-         "feedforward.1.weight": E7[:3], "feedforward.1.bias": np.zeros(7)},
-        {"feedforward.0.weight": np.concatenate([E7, -E7], axis=1), "feedforward.0.bias": np.full(14, -0.5),
-         "feedforward.1.weight": np.concatenate([E7, -E7]), "feedforward.1.bias": np.zeros(7)},
-    ],
-    ids=range(9),
-)  # fmt: skip
-def test_other_feedforward_parts_are_not_followed(more: dict[str, Any]) -> None:
-    with pytest.raises(Unlike, match="the feed-forward part is not soft thresholding"):
-        shape_of(network(step(), **more), read())
-
-
-def changed(part: int, index: tuple[int, int], value: float, own: Any = None) -> Any:
-    parts = [a.copy() for a in own or step()]
-    parts[part][index] = value
-    return tuple(parts)
-
-
-@pytest.mark.parametrize(
-    ("own", "words"),
-    [
-        (changed(3, (0, Y), 1.0), "something else than w is written"),
-        (changed(0, (FLAG, 2), 1.0), "queries have other scores"),
-        (changed(2, (X[1], 1), 0.5), "a head writes neither x nor w"),
-        (changed(3, (0, W[1]), 1.0), "a head writes neither x nor w"),
-        (changed(2, (W[0], 0), 1.0), "a head writes neither x nor w"),
-        (changed(2, (Y, 0), 1.0), "a head writes neither x nor w"),
-        (changed(2, (UNIT, 0), 1.0), "a head writes neither x nor w"),
-        (changed(2, (W[1], 1), 0.25, shrinking(0.125)), "a head writes neither x nor w"),
-        (changed(1, (UNIT, 0), 2.0, shrinking(0.125)), "a head writes neither x nor w"),
-        (changed(1, (Y, 0), 1.0, shrinking(0.125)), "a head writes neither x nor w"),
-        (changed(1, (X[0], 0), 2.0), "a score is no function of <w, x> and y"),
-        (changed(1, (X[1], 0), 1.0), "a score is no function of <w, x> and y"),
-        (changed(1, (W[0], 2), 1.0), "a score is no function of <w, x> and y"),
-        (changed(1, (X[0], 2), 1.0), "a score is no function of <w, x> and y"),
-        (changed(0, (X[0], 2), 1.0), "a score is no function of <w, x> and y"),
-    ],
-    ids=range(15),
-)
-def test_other_heads_are_not_followed(own: Any, words: str) -> None:
-    with pytest.raises(Unlike, match=words):
-        shape_of(network(own), read())
 
 
 def test_multiples_of_a_letter_and_scores() -> None:
