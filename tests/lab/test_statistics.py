@@ -17,6 +17,7 @@ from onelayer.lab.statistics import (
     geometric,
     interval,
     interval_by_group,
+    over,
     paired,
     share,
     steepness,
@@ -98,6 +99,15 @@ def test_ratios_are_taken_pair_by_pair_and_zeros_are_counted() -> None:
     assert (found.found.count, found.found.dropped) == (5, 1)
     assert found.above
     assert not paired(dict.fromkeys(range(4), 2.0), dict.fromkeys(range(4), 1.0), ratio=True).above  # four seeds
+
+
+def test_two_values_of_a_run_are_compared_within_the_run() -> None:
+    rows = [{"seed": s, "loss": 2.0 * (s + 1), "built": float(s)} for s in range(6)]
+    found = over(rows, "loss", "built")
+    assert (found.found.count, found.found.dropped, found.missing) == (5, 1, 0)
+    assert found.above
+    assert over(rows, "built", "loss").below
+    assert not over(rows[2:], "loss", "built").above  # four runs
 
 
 def test_the_slope_s_interval_is_that_of_scipy() -> None:

@@ -206,6 +206,11 @@ def paired(first: dict[Any, Any], second: dict[Any, Any], ratio: bool = False) -
     return Paired(interval(None if a is None or b is None else a - b for a, b in pairs), missing)
 
 
+def over(rows: Iterable[Row], first: str, second: str) -> Paired:
+    """One value of a run over another of the same run."""
+    return Paired(geometric(_quotient(row[first], row[second]) for row in rows), 0)
+
+
 def _quotient(a: Any, b: Any) -> float:
     """A zero on either side has no logarithm: the pair is left out and counted."""
     return math.nan if a is None or b is None or b == 0 else float(a) / float(b)

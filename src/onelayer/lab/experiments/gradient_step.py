@@ -13,7 +13,7 @@ import numpy as np
 from onelayer.compile.learner import learner
 from onelayer.lab.experiment import Case, Preset, Row, Verdict
 from onelayer.lab.pictures import factor_line, figure
-from onelayer.lab.statistics import factors, interval, paired, share
+from onelayer.lab.statistics import factors, interval, over, share
 from onelayer.learners.cubic import coefficients_of
 
 QUESTION = "Does Adam find the gradient step that is proved to be the best linear attention layer?"
@@ -107,7 +107,7 @@ def verdict(rows: list[Row]) -> Verdict:
     for d in sorted({row["d"] for row in rows}):
         for steps in sorted({row["steps"] for row in rows if row["d"] == d}):
             some = [row for row in rows if (row["d"], row["steps"]) == (d, steps)]
-            ratio = paired({r["seed"]: r["loss"] for r in some}, {r["seed"]: r["built"] for r in some}, ratio=True)
+            ratio = over(some, "loss", "built")
             findings.append(
                 f"{d} components, {steps:,} steps: loss {interval(r['loss'] for r in some)}, constructed "
                 f"{interval(r['built'] for r in some)} on the same prompts (ratio {ratio}); cosine of coefficients "

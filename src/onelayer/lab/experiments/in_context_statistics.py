@@ -15,7 +15,7 @@ import numpy as np
 from onelayer.compile.learner import learner
 from onelayer.lab.experiment import Case, Preset, Row, Verdict
 from onelayer.lab.pictures import figure
-from onelayer.lab.statistics import interval, paired, share
+from onelayer.lab.statistics import interval, over, share
 
 QUESTION = "Does a trained Transformer come to the ridge, the lasso and the choice that one block is built to be?"
 HYPOTHESES = (
@@ -180,7 +180,7 @@ def verdict(rows: list[Row]) -> Verdict:
         mine = [row for row in rows if row["task"] == task]
         for width in sorted({row["width"] for row in mine}):
             some = [row for row in mine if row["width"] == width]
-            ratio = paired({r["seed"]: r["loss"] for r in some}, {r["seed"]: r["built"] for r in some}, ratio=True)
+            ratio = over(some, "loss", "built")
             findings.append(
                 f"{task}, {some[0]['layers']} layers of width {width}, {some[0]['steps']:,} steps: loss "
                 f"{interval(r['loss'] for r in some)}, built {interval(r['built'] for r in some)} (ratio {ratio}), "

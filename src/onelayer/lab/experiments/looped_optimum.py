@@ -12,7 +12,7 @@ import numpy as np
 
 from onelayer.lab.experiment import Case, Preset, Row, Verdict
 from onelayer.lab.pictures import figure, line
-from onelayer.lab.statistics import interval, interval_by_group, paired, share
+from onelayer.lab.statistics import interval, interval_by_group, over, share
 
 QUESTION = "Does Adam find the best looped linear attention, a multiple of the identity, from every start?"
 HYPOTHESES = (
@@ -133,12 +133,10 @@ def verdict(rows: list[Row]) -> Verdict:
     for n in sorted({row["examples"] for row in rows}):
         for L in sorted({row["loops"] for row in rows if row["examples"] == n}):
             some = [row for row in rows if (row["examples"], row["loops"]) == (n, L)]
-            keys = [(r["start"], r["seed"]) for r in some]
-            losses, built = (dict(zip(keys, [r[name] for r in some], strict=True)) for name in ("loss", "built"))
             findings.append(
                 f"{n} examples, {L} loops: the best a is {interval(r['a'] for r in some)} with loss "
                 f"{interval(r['built'] for r in some)}; trained a {interval(r['trained_a'] for r in some)}, loss "
-                f"over it {paired(losses, built, ratio=True)}, A off by {interval(r['off'] for r in some)} (its "
+                f"over it {over(some, 'loss', 'built')}, A off by {interval(r['off'] for r in some)} (its "
                 f"antisymmetric part {interval(r['skew'] for r in some)}), |u| {interval(r['u'] for r in some)}; "
                 "twice the loops at test time lower the loss in "
                 f"{share(r['more_loops'] < r['loss'] for r in some)} runs."

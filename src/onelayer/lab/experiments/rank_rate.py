@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from onelayer.lab.experiment import Case, Preset, Row, Verdict
 from onelayer.lab.pictures import doublings, factor_line, figure
-from onelayer.lab.statistics import exponent, factors, interval, paired, share
+from onelayer.lab.statistics import exponent, factors, interval, over, share
 
 QUESTION = (
     "Does Adam find a softmax head of rank m that is as near to a smoother as the first m singular functions?"
@@ -142,7 +142,7 @@ def verdict(rows: list[Row]) -> Verdict:
         )
         for rank in sorted({row["rank"] for row in some}):
             mine = [row for row in some if row["rank"] == rank]
-            ratio = paired({r["seed"]: r["loss"] for r in mine}, {r["seed"]: r["built"] for r in mine}, ratio=True)
+            ratio = over(mine, "loss", "built")
             findings.append(
                 f"alpha {alpha:g}, rank {rank}: trained over built {ratio}; logits off by "
                 f"{interval(r['logits'] for r in mine)} of their mean square, built "

@@ -15,7 +15,7 @@ import numpy as np
 from onelayer.compile.learner import learner
 from onelayer.lab.experiment import Case, Preset, Row, Verdict
 from onelayer.lab.pictures import factor_line, figure, line
-from onelayer.lab.statistics import factors, geometric, interval, interval_by_group, paired, share
+from onelayer.lab.statistics import factors, geometric, interval, interval_by_group, over, share
 
 QUESTION = "Does a trained Transformer of three layers find the recurrence that one mesa layer is built to find?"
 HYPOTHESES = (
@@ -152,7 +152,7 @@ def verdict(rows: list[Row]) -> Verdict:
     findings = []
     for steps in _steps(rows):
         some = [row for row in rows if row["steps"] == steps]
-        ratio = paired({r["seed"]: r["error"] for r in some}, {r["seed"]: r["copied"] for r in some}, ratio=True)
+        ratio = over(some, "error", "copied")
         findings.append(
             f"{steps:,} steps: median error after {LENGTH} values {geometric(r['error'] for r in some)} of their "
             f"median, {ratio} of that of repeating the last value; built {geometric(r['built'] for r in some)}. "
