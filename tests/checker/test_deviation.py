@@ -47,6 +47,39 @@ def test_a_root_at_zero_has_no_slope() -> None:
     assert deviation(meaning(lines), 12, 13, {}) > 0
 
 
+#: A variance, and that plus a small multiple of the mean, which are 0.1 apart at most; and the positive part of a
+#: line that is not the variance at all.
+VARIANCE = [["y", 0], ["mean", 0], ["sub", 0, 1], ["mul", 2, 2], ["mean", 3]]
+MOVED = [["const", (0.1).hex()], ["mul", 5, 1], ["sub", 4, 6]]
+
+
+def test_roots_are_at_most_the_root_apart_however_steep_they_are() -> None:
+    """sqrt(v) and sqrt(max(v - 0.1 m, 0)) are sqrt(0.1) apart at most: v may be 0, and m 1."""
+    m = meaning([*VARIANCE, *MOVED, ["relu", 7], ["sqrt", 4], ["sqrt", 8]])
+    assert deviation(m, 4, 7, {}) == np.inf  # they are functions of no common line: so it is given
+    with np.errstate(all="ignore"):
+        found = deviation(m, 9, 10, {(4, 7): 0.1})
+    assert np.sqrt(0.1) <= found <= 1.0001 * np.sqrt(0.1)
+
+
+def test_a_root_that_is_not_steep_moves_by_its_slope() -> None:
+    lines = [["x", 0], ["const", (4.0).hex()], ["add", 0, 1], ["sqrt", 2], ["sin", 0], ["add", 4, 1], ["sqrt", 5]]
+    apart = 1 - np.sin(1)
+    assert np.sqrt(5) - np.sqrt(4 + np.sin(1)) <= deviation(meaning(lines), 3, 6, {}) <= 1.01 * apart / 4
+
+
+def test_the_positive_part_is_near_only_to_what_is_not_negative() -> None:
+    """u = x - 1/2 is 1/2 from its positive part, at x = 0; 2 u^2, which is not negative, is 1 from u at most, so
+    that it is no further from its positive part."""
+    u = [["x", 0], ["const", (0.5).hex()], ["sub", 0, 1]]
+    m = meaning([*u, ["mul", 2, 2], ["add", 3, 3], ["const", (0.0).hex()], ["add", 2, 5], ["relu", 2], ["y", 0]])
+    assert deviation(m, 6, 7, {}) == pytest.approx(0.5)
+    assert 1 <= deviation(m, 4, 7, {}) == deviation(m, 4, 2, {}) <= 1.0001
+    assert deviation(m, 4, 7, {(4, 2): 0.75}) == 0.75
+    assert deviation(m, 6, 7, {(6, 2): 0.1}) == pytest.approx(0.5)
+    assert deviation(m, 8, 7, {}) == np.inf
+
+
 def test_polynomials_that_are_equal_are_not_apart() -> None:
     lines = [["x", 0], ["y", 0], ["sub", 0, 1], ["mul", 2, 2], ["mul", 0, 0], ["mul", 1, 1], ["mul", 0, 1]]
     lines += [["add", 4, 5], ["sub", 7, 6], ["sub", 8, 6]]

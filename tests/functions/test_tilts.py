@@ -151,6 +151,29 @@ def test_models_are_small_and_keep_their_bounds(text: str, low: float, most: int
     assert model.verify()
 
 
+@pytest.mark.parametrize(
+    ("text", "tolerance", "dtype", "most"),
+    [
+        ("std(y)", 0.05, "float32", 40),
+        ("std(y)", 0.01, "float32", 150),
+        ("std(y)", 0.001, "float64", 120),
+        ("std(y[0]) + 2*std(y[1])", 0.02, "float64", 150),
+        ("(x - mean(y))/(0.2 + std(y))", 0.05, "float64", 400),
+    ],
+)
+def test_roots_of_variances_are_small_although_they_are_vertical_at_zero(text, tolerance, dtype, most) -> None:
+    d = 2 if "y[1]" in text else 1
+    model: Model = approximate(text, n=6, d=d, tolerance=tolerance, dtype=dtype, construction="formula")
+    assert model.n_parameters <= most
+    assert model.error_bound <= tolerance
+    assert model.verify()
+    rng = np.random.default_rng(2)
+    spread = 10.0 ** rng.uniform(-5, 0, (4000, 1, 1))  # where the root is steep
+    X = np.clip(rng.uniform(0, 1, (4000, 1, d)) + spread * rng.normal(size=(4000, 6, d)), 0, 1).astype(dtype)
+    errors = np.abs(model.predict(X, path="dense").astype(np.float64) - model.target.evaluate(X))
+    assert errors.max() <= model.error_bound
+
+
 def test_smaller_tolerances_take_heads_and_no_units() -> None:
     sizes = [
         approximate("log(mean(exp(y)))", n=4, tolerance=t, dtype="float64", construction="formula").n_parameters

@@ -73,10 +73,10 @@ class Compiler:
     ) -> None:
         self.target, self.tokens, self.tolerance = target, tokens, tolerance
         try:
-            self.plan = Rewriter(target, box, share * tolerance, centred=centred, head=head)
+            self.plan = Rewriter(target, box, tolerance, share, centred=centred, head=head)
         except PairsError:
             share = PAIRS
-            self.plan = Rewriter(target, box, share * tolerance, pairs=True, centred=centred, head=head)
+            self.plan = Rewriter(target, box, tolerance, share, pairs=True, centred=centred, head=head)
         if self.plan.meant != self.plan.outputs:
             self.tolerance = (1 - share) * tolerance
         self.lines: Lines = self.plan.lines

@@ -22,6 +22,8 @@ Array = NDArray[Any]
 #: A line as a sum of numbers times lines that are inputs or functions of a number; and a constant, which is added.
 Sum = tuple[dict[int, Fraction], Fraction]
 SMALL = 1e-12
+#: Of a range: a corner that is as near to its end is not the end of a piece, which would be narrow and steep.
+AT_EDGE = 1e-3
 #: Units of a block while tolerances are still being shared out: other shares may take fewer.
 TRIAL_PIECES = 8 * MOST_PIECES
 
@@ -129,7 +131,8 @@ class Phase:
                 low, high = low - SMALL, high + SMALL
             s = np.linspace(low, high, 4097)
             turns = dict.fromkeys(k for j in functions for k in self._corners(j, b))
-            corners = [c for k in turns for c in _zeros(s, self.lines.evaluate(k, b, s))]
+            turned = [c for k in turns for c in _zeros(s, self.lines.evaluate(k, b, s))]
+            corners = [c for c in turned if min(c - low, high - c) > AT_EDGE * (high - low)]
             for j in functions:
                 self.shapes[j] = shape(partial(self.lines.evaluate, j, b), low, high, corners)
                 self.slopes[j] = self.shapes[j].steepest

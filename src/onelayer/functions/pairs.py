@@ -38,17 +38,19 @@ MOST_ANGLES = 300
 class Nearby:
     """Rewrites lines of a target; with ``pairs``, so that what is inside a mean can be expanded."""
 
-    def __init__(self, rewriter: Rewriter, tolerance: float, pairs: bool, head: Head | None) -> None:
-        self.rewriter, self.lines, self.tolerance, self.pairs = rewriter, rewriter.lines, tolerance, pairs
-        self.head = head
+    def __init__(self, rewriter: Rewriter, tolerance: float, left: float, pairs: bool, head: Head | None) -> None:
+        """What is near may cost at most a tolerance; what is left to units says how steep they get."""
+        self.rewriter, self.lines, self.tolerance, self.left = rewriter, rewriter.lines, tolerance, left
+        self.pairs, self.head = pairs, head
         self.moments: dict[int, Moment] = {}
         self.gains: dict[int, float] = {}
+        self.reaches: dict[int, float] = {}
         self.done: dict[tuple[int, bool], int] = {}
 
     def near(self, outputs: list[int]) -> list[int]:
         """Lines that are near the outputs: the tolerance is shared out over all that is replaced."""
         for k in outputs:
-            self._look(k, 1.0, False)
+            self._look(k, 1.0, 1.0, False)
         return [self._rebuild(k, False) for k in outputs]
 
     # What has to be replaced ------------------------------------------------------------------------------------
@@ -73,35 +75,41 @@ class Nearby:
             op in ("add", "sub", "neg", "mul") and all(self._is_polynomial(i) for i in of)
         )
 
-    def _look(self, k: int, gain: float, inside: bool) -> None:
-        """How much an error of what is replaced may move an output, at most, along every way to it."""
+    def _look(self, k: int, gain: float, reach: float, inside: bool) -> None:
+        """How much an error of what is replaced may move an output, at most, along every way to it; and how much
+        its rounding may move what units make of it, about."""
         moment = None if inside else find_moment(self.lines, k)
         if moment is not None:
             self.moments[k] = moment
         replaced = self._is_pair(k, inside) or (moment is not None and self.head is not None)
         if replaced or self._is_norm(k):
             self.gains[k] = self.gains.get(k, 0.0) + gain
+            self.reaches[k] = self.reaches.get(k, 0.0) + reach
         if replaced:
             return
         op, *of = self.lines.lines[k]
         if op in ("x", "y", "const"):
             return
         for i, slope in zip(of, slopes(op, [self.lines.ranges[i] for i in of]), strict=True):
-            self._look(i, gain * slope, inside or op == "mean")
+            # Roots of numbers e apart are at most sqrt(e) apart; units within e of a root are about 1/(4 e) steep.
+            most = (gain / self.tolerance, reach / (4 * self.left)) if op == "sqrt" else (math.inf, math.inf)
+            self._look(i, gain * min(slope, most[0]), reach * min(slope, most[1]), inside or op == "mean")
 
     def _rebuild(self, k: int, inside: bool) -> int:
         if (k, inside) not in self.done:
             op, *of = self.lines.lines[k]
-            gain = max(len(self.gains), 1) * max(self.gains.get(k, 0.0), 1e-12)
+            gain, reach = (max(len(by), 1) * max(by.get(k, 0.0), 1e-12) for by in (self.gains, self.reaches))
             share = self.tolerance / gain
             if op in ("x", "y", "const"):
                 made = k
             elif self._is_pair(k, inside):
                 made = self._series(k, share)
             elif k in self.moments and self.head is not None and not inside:
-                made = self._averages(k, self.moments[k], share, self.head.room / gain)
+                made = self._averages(k, self.moments[k], share, self.head.room / reach)
             else:
                 near = [self._rebuild(i, inside or op == "mean") for i in of]
+                if op == "sqrt" and near != of and self.lines.ranges[near[0]][0] < 0:
+                    near = [self.lines.add("relu", near[0])]  # no nearer to what is not negative than before
                 made = self.lines.add(op, *near) if near != of else k
                 if made == k and self._is_norm(k):
                     made = self._angles(k, share)

@@ -51,12 +51,14 @@ class Rewriter(Expansion):
         target: Pooled,
         box: list[tuple[float, float]],
         tolerance: float,
+        share: float,
         pairs: bool = False,
         centred: bool = False,
         head: Head | None = None,
     ) -> None:
-        """What is replaced by lines near it costs at most a tolerance: distances from 0; with ``pairs``, functions
-        of pairs of tokens; with a ``head``, covariances and logarithms of means of exponentials."""
+        """What is replaced by lines near it costs at most a share of the tolerance: distances from 0; with
+        ``pairs``, functions of pairs of tokens; with a ``head``, covariances and logarithms of means of
+        exponentials."""
         super().__init__(Lines(box), centred)
         self.mixtures: dict[int, tuple[int, int, tuple[tuple[Fraction, Fraction], ...]]] = {}
         self.pools: dict[int, Pool] = {}
@@ -70,7 +72,7 @@ class Rewriter(Expansion):
                 place.append(self.lines.add(op, *(of if op in ("x", "y") else [place[i] for i in of])))
         self.components = [self.lines.add("x", c) for c in range(len(box))]
         self.outputs = [place[k] for k in target.outputs]
-        nearby = Nearby(self, tolerance, pairs, head)
+        nearby = Nearby(self, share * tolerance, (1 - share) * tolerance, pairs, head)
         self.meant = nearby.near(self.outputs)
         self.has_moments = bool(nearby.moments)
         self.planned = [self.build(k) for k in self.meant]

@@ -2,9 +2,11 @@
 
 Lines with the same polynomial are the same function. Two functions of one common line are compared on its range, as
 a block is with its operation. The same operation of lines that are apart is apart by at most the largest slope, on
-the hull of their ranges, times that: a segment between two arguments stays in the hull. An average, or a maximum,
-over all tokens moves no further than what it is taken of. A hypot and a sum that grows as it does are compared by
-norms.py; a covariance, or the logarithm of a mean of exponentials, and a sum of averages by tilted.py.
+the hull of their ranges, times that: a segment between two arguments stays in the hull. Roots are at most the root
+of that apart, however steep. What is not negative is no further from the positive part of a line than from the
+line. An average, or a maximum, over all tokens moves no further than what it is taken of. A hypot and a sum that
+grows as it does are compared by norms.py; a covariance, or the logarithm of a mean of exponentials, and a sum of
+averages by tilted.py.
 """
 
 from __future__ import annotations
@@ -38,6 +40,8 @@ def _deviation(meaning: Meaning, k: int, j: int, known: Known) -> float:
     (op, *of), (other, *args) = meaning.formula.lines[k], meaning.formula.lines[j]
     if (found := _of_averages(meaning, k, j)) < np.inf:
         return found
+    if other == "relu" and meaning.ranges[k][0] >= 0 and (found := deviation(meaning, k, args[0], known)) < np.inf:
+        return found
     if op == other and op in ("mean", "largest"):
         return deviation(meaning, of[0], args[0], known)
     if op == other and (op in UNARY or op in BINARY):
@@ -67,7 +71,8 @@ def _propagate(meaning: Meaning, op: str, of: list[int], args: list[int], moved:
         jets = [Jet(hull, ONE) if i == at else Jet(hull) for at, hull in enumerate(hulls)]
         made = of_one(op, jets[0]) if len(jets) == 1 else of_two(op, jets[0], jets[1], False)
         steep = float(np.max(np.abs(made.slope)))
-        found += 0.0 if part == 0 else steep * part * UP
+        moves = 0.0 if part == 0 else steep * part * UP
+        found += moves if op != "sqrt" else min(moves, float(np.sqrt(part)) * UP)
     return found * UP
 
 
