@@ -80,6 +80,13 @@ def test_the_positive_part_is_near_only_to_what_is_not_negative() -> None:
     assert deviation(m, 8, 7, {}) == np.inf
 
 
+def test_a_positive_part_is_compared_on_a_common_line_where_its_line_is_not() -> None:
+    """u^2 and the positive part of u = x - y are functions of u; with u itself there is no line before it."""
+    m = meaning([*COMMON, ["mul", 2, 2], ["relu", 2]])
+    assert deviation(m, 3, 2, {}) == np.inf
+    assert 1 <= deviation(m, 3, 4, {}) <= 1.0001
+
+
 def test_polynomials_that_are_equal_are_not_apart() -> None:
     lines = [["x", 0], ["y", 0], ["sub", 0, 1], ["mul", 2, 2], ["mul", 0, 0], ["mul", 1, 1], ["mul", 0, 1]]
     lines += [["add", 4, 5], ["sub", 7, 6], ["sub", 8, 6]]

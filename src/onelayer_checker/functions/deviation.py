@@ -72,7 +72,7 @@ def _propagate(meaning: Meaning, op: str, of: list[int], args: list[int], moved:
         made = of_one(op, jets[0]) if len(jets) == 1 else of_two(op, jets[0], jets[1], False)
         steep = float(np.max(np.abs(made.slope)))
         moves = 0.0 if part == 0 else steep * part * UP
-        found += moves if op != "sqrt" else min(moves, float(np.sqrt(part)) * UP)
+        found += moves if op != "sqrt" else min(moves, float(np.sqrt(part)))
     return found * UP
 
 
