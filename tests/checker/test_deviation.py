@@ -87,6 +87,33 @@ def test_a_positive_part_is_compared_on_a_common_line_where_its_line_is_not() ->
     assert 1 <= deviation(m, 3, 4, {}) <= 1.0001
 
 
+#: e^y and 1 + y, means of them, of cos(x - y) and of what is near it, and of cos(x - y) and e^y together.
+SUMS = [*COMMON, *TAYLOR, ["exp", 1], ["add", 7, 1], ["mean", 3], ["mean", 9], ["mean", 8], ["mean", 10]]
+WHOLE = [["add", 3, 9], ["sub", 3, 9], ["mean", 15], ["mean", 16]]
+
+
+@pytest.mark.parametrize(("op", "k", "wrong"), [("add", 17, "sub"), ("sub", 18, "add")])
+def test_the_mean_of_a_sum_is_near_a_sum_of_what_is_near_means_of_its_parts(op: str, k: int, wrong: str) -> None:
+    m = meaning([*SUMS, *WHOLE, [op, 13, 14], [wrong, 13, 14], ["mul", 13, 14]])
+    first, second = deviation(m, 11, 13, {}), deviation(m, 12, 14, {})
+    assert min(first, second) > 0
+    assert first + second < deviation(m, k, 19, {}) <= (first + second) * UP**2
+    assert deviation(m, k, 20, {}) == deviation(m, k, 21, {}) == np.inf
+
+
+def test_only_means_and_only_of_sums_are_taken_apart() -> None:
+    more = [["add", 13, 14], ["exp", 15], ["mul", 3, 9], ["mean", 21], ["mul", 13, 14]]
+    m = meaning([*SUMS, *WHOLE, *more])
+    assert deviation(m, 20, 19, {}) == np.inf
+    assert deviation(m, 22, 23, {}) == np.inf
+
+
+def test_means_of_parts_must_be_lines() -> None:
+    """The mean of y is not: so nothing is said of the sum."""
+    lines = [*COMMON, *TAYLOR, ["mean", 3], ["mean", 8], ["add", 3, 1], ["mean", 11], ["add", 10, 0]]
+    assert deviation(meaning(lines), 12, 13, {}) == np.inf
+
+
 def test_polynomials_that_are_equal_are_not_apart() -> None:
     lines = [["x", 0], ["y", 0], ["sub", 0, 1], ["mul", 2, 2], ["mul", 0, 0], ["mul", 1, 1], ["mul", 0, 1]]
     lines += [["add", 4, 5], ["sub", 7, 6], ["sub", 8, 6]]

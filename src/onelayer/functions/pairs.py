@@ -43,6 +43,7 @@ class Nearby:
         self.rewriter, self.lines, self.tolerance, self.left = rewriter, rewriter.lines, tolerance, left
         self.pairs, self.head = pairs, head
         self.moments: dict[int, Moment] = {}
+        self.has_moments = False
         self.gains: dict[int, float] = {}
         self.reaches: dict[int, float] = {}
         self.done: dict[tuple[int, bool], int] = {}
@@ -87,6 +88,12 @@ class Nearby:
             self.reaches[k] = self.reaches.get(k, 0.0) + reach
         if replaced:
             return
+        parts = [] if inside else self._parts(k)
+        self.has_moments |= moment is not None or bool(parts)
+        if parts and self.head is not None:
+            for i in parts:
+                self._look(i, gain, reach, inside)
+            return
         op, *of = self.lines.lines[k]
         if op in ("x", "y", "const"):
             return
@@ -94,6 +101,14 @@ class Nearby:
             # Roots of numbers e apart are at most sqrt(e) apart; units within e of a root are about 1/(4 e) steep.
             most = (gain / self.tolerance, reach / (4 * self.left)) if op == "sqrt" else (math.inf, math.inf)
             self._look(i, gain * min(slope, most[0]), reach * min(slope, most[1]), inside or op == "mean")
+
+    def _parts(self, k: int) -> list[int]:
+        """The two means that the mean of a sum is the sum of, if one of them is to be replaced; else nothing."""
+        L, (op, *of) = self.lines, self.lines.lines[k]
+        if op != "mean" or L.lines[of[0]][0] not in ("add", "sub"):
+            return []
+        parts = [L.add("mean", i) for i in L.lines[of[0]][1:]]
+        return parts if any(find_moment(L, i) or self._parts(i) for i in parts) else []
 
     def _rebuild(self, k: int, inside: bool) -> int:
         if (k, inside) not in self.done:
@@ -106,6 +121,8 @@ class Nearby:
                 made = self._series(k, share)
             elif k in self.moments and self.head is not None and not inside:
                 made = self._averages(k, self.moments[k], share, self.head.room / reach)
+            elif self.head is not None and not inside and (parts := self._parts(k)):
+                made = self.lines.add(self.lines.lines[of[0]][0], *(self._rebuild(i, inside) for i in parts))
             else:
                 near = [self._rebuild(i, inside or op == "mean") for i in of]
                 if op == "sqrt" and near != of and self.lines.ranges[near[0]][0] < 0:

@@ -4,9 +4,9 @@ Lines with the same polynomial are the same function. Two functions of one commo
 a block is with its operation. The same operation of lines that are apart is apart by at most the largest slope, on
 the hull of their ranges, times that: a segment between two arguments stays in the hull. Roots are at most the root
 of that apart, however steep. What is not negative is no further from the positive part of a line than from the
-line. An average, or a maximum, over all tokens moves no further than what it is taken of. A hypot and a sum that
-grows as it does are compared by norms.py; a covariance, or the logarithm of a mean of exponentials, and a sum of
-averages by tilted.py.
+line. An average, or a maximum, over all tokens moves no further than what it is taken of, and the mean of a sum is
+the sum of the means of its parts. A hypot and a sum that grows as it does are compared by norms.py; a covariance, or
+the logarithm of a mean of exponentials, and a sum of averages by tilted.py.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ def _deviation(meaning: Meaning, k: int, j: int, known: Known) -> float:
         return found
     if other == "relu" and meaning.ranges[k][0] >= 0 and (found := deviation(meaning, k, args[0], known)) < np.inf:
         return found
+    if op == "mean" and other in ("add", "sub"):
+        return _of_a_sum(meaning, of[0], j, known)
     if op == other and op in ("mean", "largest"):
         return deviation(meaning, of[0], args[0], known)
     if op == other and (op in UNARY or op in BINARY):
@@ -62,6 +64,17 @@ def _of_averages(meaning: Meaning, k: int, j: int) -> float:
         return np.inf
     to = tilted.functional(A, total((rest, -1)), averages)
     return np.inf if to is None else tilted.error(averages, to, meaning.span(averages.g), meaning.span(averages.v))
+
+
+def _of_a_sum(meaning: Meaning, inside: int, j: int, known: Known) -> float:
+    """The same, where line k is the mean of a sum, and line j a sum of what is near the means of its parts."""
+    lines = meaning.formula.lines
+    (op, *of), (other, p, q) = lines[inside], lines[j]
+    means = [("mean", i) for i in of]
+    if op != other or any(mean not in lines for mean in means):
+        return np.inf
+    a, b = (lines.index(mean) for mean in means)
+    return (deviation(meaning, a, p, known) + deviation(meaning, b, q, known)) * UP
 
 
 def _propagate(meaning: Meaning, op: str, of: list[int], args: list[int], moved: list[float]) -> float:
