@@ -5,8 +5,8 @@ a block is with its operation. The same operation of lines that are apart is apa
 the hull of their ranges, times that: a segment between two arguments stays in the hull. Roots are at most the root
 of that apart, however steep. What is not negative is no further from the positive part of a line than from the
 line. An average, or a maximum, over all tokens moves no further than what it is taken of, and the mean of a sum is
-the sum of the means of its parts. A hypot and a sum that grows as it does are compared by norms.py; a covariance, or
-the logarithm of a mean of exponentials, and a sum of averages by tilted.py.
+the sum of the means of its parts. A hypot and a sum that grows as it does are compared by norms.py; a covariance,
+or the logarithm of a mean of exponentials, and a sum of averages by tilted.py.
 """
 
 from __future__ import annotations
