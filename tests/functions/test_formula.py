@@ -119,6 +119,16 @@ def test_functions_of_pairs_are_sums_of_products_to_a_tolerance(text: str, d: in
     assert model.errors(X).max() <= model.error_bound
 
 
+def test_one_wave_less_is_worth_a_larger_share_of_the_tolerance() -> None:
+    """A fifth of 0.005 would take two waves and 677 numbers."""
+    sizes = [
+        approximate("mean(exp(-(x - y)**2))", n=8, tolerance=tolerance, construction="formula")
+        for tolerance in (0.01, 0.005)
+    ]
+    assert [model.transformer.attention.heads for model in sizes] == [2, 2]
+    assert sizes[1].n_parameters <= 1.5 * sizes[0].n_parameters
+
+
 def test_functions_of_pairs_that_take_too_many_products_are_refused_with_the_reason() -> None:
     with pytest.raises(HypothesisError, match="24 waves miss it by more than"):
         approximate("mean(abs(x - y))", n=6, tolerance=0.001, construction="formula")

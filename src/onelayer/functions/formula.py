@@ -70,12 +70,13 @@ class Compiler:
         centred: bool = False,
         head: Head | None = None,
         share: float = NORMS,
+        pairs: float = PAIRS,
     ) -> None:
         self.target, self.tokens, self.tolerance = target, tokens, tolerance
         try:
             self.plan = Rewriter(target, box, tolerance, share, centred=centred, head=head)
         except PairsError:
-            share = PAIRS
+            share = pairs
             self.plan = Rewriter(target, box, tolerance, share, pairs=True, centred=centred, head=head)
         if self.plan.meant != self.plan.outputs:
             self.tolerance = (1 - share) * tolerance

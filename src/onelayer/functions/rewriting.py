@@ -74,7 +74,7 @@ class Rewriter(Expansion):
         self.outputs = [place[k] for k in target.outputs]
         nearby = Nearby(self, share * tolerance, (1 - share) * tolerance, pairs, head)
         self.meant = nearby.near(self.outputs)
-        self.has_moments = nearby.has_moments
+        self.has_moments, self.has_pairs = nearby.has_moments, pairs
         self.planned = [self.build(k) for k in self.meant]
 
     # What a line is a function of -------------------------------------------------------------------------------

@@ -19,6 +19,8 @@ Found = tuple[Compiler, Compiled]
 #: Of the tolerance: what covariances and logarithms of means of exponentials may cost as sums of averages, and what
 #: rounding of these may cost besides; how often it is asked for less, if that moves outputs by more.
 SHARES, ROUNDED, ROOMS = (0.15, 0.6), (0.0, 0.3), 2
+#: Of the tolerance: what functions of pairs may cost, besides the usual, as sums of fewer products.
+PAIRS = 0.4
 
 
 def smallest(
@@ -30,11 +32,14 @@ def smallest(
     room: float = 0.0,
 ) -> Found:
     """With tokens as they are, or counted from the middle of the box inside products; with squares and logarithms,
-    or with averages near them, as far as there is room for their rounding: what takes the fewest numbers."""
+    or with averages near them, as far as there is room for their rounding; with more products for functions of
+    pairs, or with fewer and more exact blocks: what takes the fewest numbers."""
     plain = Compiler(target, box, tokens, tolerance)
     tried: list[Callable[[], Found]] = [partial(_written, plain, dtype)]
     if plain.plan.has_middles:
         tried.append(partial(_written, Compiler(target, box, tokens, tolerance, centred=True), dtype))
+    if plain.plan.has_pairs:
+        tried.append(partial(_written, Compiler(target, box, tokens, tolerance, pairs=PAIRS), dtype))
     for share, rounded in product(SHARES, ROUNDED) if plain.plan.has_moments else ():
         tilted = partial(Compiler, target, box, tokens, (1 - rounded) * tolerance, share=share)
         tried.append(partial(_rounded, tilted, Head(tokens, dtype, room + rounded * tolerance)))
