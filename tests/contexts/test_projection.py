@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as hnp
 from onelayer.contexts import projection, rank_one
 from onelayer.contexts.literal import precision
 from onelayer.contexts.projection import constant, levels, published_constant, ratio_lower, search
-from onelayer.errors import HypothesisError
+from onelayer.errors import HypothesisError, PrecisionError
 
 
 @pytest.mark.parametrize("d", [2, 3, 4, 5, 9, 33, 129])
@@ -108,6 +108,26 @@ def test_search_is_reproducible_and_indifferent_to_scale_order_and_blocks(monkey
     monkeypatch.setattr(projection, "BLOCK", 64)
     np.testing.assert_array_equal(search(tokens, seed=5, tries=300), v)
     assert ratio_lower(tokens, v) > 0
+
+
+@pytest.mark.parametrize("vocabulary", [2, 3, 6])
+def test_search_keeps_the_published_inequality_if_it_is_asked_to(vocabulary: int) -> None:
+    """The best of those that do: where the best of all does, that one."""
+    kept = 0
+    for seed in range(40):
+        tokens = np.random.default_rng(seed).normal(size=(vocabulary, 2))
+        needed = projection.published_constant(vocabulary, 2)
+        best, found = projection.search(tokens), projection.search(tokens, needed=needed)
+        projection.hypotheses(tokens, found)
+        if projection.ratio_lower(tokens, best) >= needed:
+            kept += 1
+            assert np.array_equal(best, found)
+    assert 0 < kept < 40
+
+
+def test_no_direction_is_made_up() -> None:
+    with pytest.raises(PrecisionError, match=r"\|v\.z\| >= 0\.99\|z\|"):
+        projection.search(np.eye(3), tries=64, needed=0.99)
 
 
 def test_more_tries_are_not_worse() -> None:

@@ -240,6 +240,16 @@ def test_first_broken_hypothesis_is_named(X: np.ndarray, lengths, words: str) ->
         published.hypotheses(X, lengths)
 
 
+@pytest.mark.parametrize("seed", [6, 7, 9, 13])
+def test_a_direction_is_found_where_the_best_for_theorem_k_breaks_the_inequality(seed: int) -> None:
+    tokens = np.random.default_rng(seed).normal(size=(3, 2))
+    with pytest.raises(HypothesisError, match="smallest ratio"):
+        projection.hypotheses(tokens, projection.search(tokens))
+    run = published.run(tokens[[[0, 1], [0, 2], [1, 2]]], max_bits=1 << 17)
+    assert run.norm_holds
+    assert run.separation_holds
+
+
 def test_a_direction_outside_the_projection_lemma_is_refused() -> None:
     with pytest.raises(HypothesisError, match="smallest ratio"):
         published.run(TOY, direction=[-0.2, 1.0])

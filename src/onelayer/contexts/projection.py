@@ -66,8 +66,8 @@ def levels(tokens: ArrayLike, v: ArrayLike) -> Levels:
     )
 
 
-def search(tokens: ArrayLike, seed: int = 0, tries: int = 4096) -> Floats:
-    """The best of ``tries`` random unit vectors for the different tokens [V, d].
+def search(tokens: ArrayLike, seed: int = 0, tries: int = 4096, needed: float = 0.0) -> Floats:
+    """The best of ``tries`` random unit vectors for the different tokens [V, d], of those with |v.z| >= needed |z|.
 
     "Best" is the largest delta that Theorem K proves: log(D/M) - 2 M D/(g m), constants apart. The exponent is
     what matters, and it is a product: a direction with a large g and a small m (or the reverse) is as bad as one
@@ -87,13 +87,17 @@ def search(tokens: ArrayLike, seed: int = 0, tries: int = 4096) -> Floats:
         units = rng.standard_normal((min(step, tries - start), rows.shape[1]))
         units /= row_norms(units)[:, None]
         scores = _scores(np.sort(units @ scaled.T, axis=1))
-        k = int(scores.argmax())
-        if scores[k] > best:
-            best, found = float(scores[k]), units[k]
+        for k in np.argsort(-scores):
+            if not scores[k] > best:
+                break
+            if not needed or ratio_lower(rows, units[k]) >= needed:
+                best, found = float(scores[k]), units[k]
+                break
     if found is None:
         raise PrecisionError(
             "projection",
-            "a direction on which all tokens have different nonzero levels",
+            "a direction on which all tokens have different nonzero levels"
+            + (f", and |v.z| >= {needed:.3g}|z| for tokens and their differences" if needed else ""),
             f"none of {tries} random directions has them in float64",
             "Raise tries; a zero token, or tokens equal up to rounding, have no such direction.",
         )

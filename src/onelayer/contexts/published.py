@@ -127,7 +127,10 @@ def run(X: Any, direction: Any = None, lengths: Any = None, seed: int = 0, max_b
     """The published weights as written, judged in ball arithmetic; v is searched for unless it is given."""
     separation = hypotheses(X, lengths)
     tokens, codes = distinct(X, lengths)
-    v: Floats = projection.search(tokens, seed) if direction is None else np.asarray(direction, np.float64)
+    needed = projection.published_constant(*tokens.shape)
+    v: Floats = (
+        projection.search(tokens, seed, needed=needed) if direction is None else np.asarray(direction, np.float64)
+    )
     projection.hypotheses(tokens, v)
     return evaluate("theorem_2", tokens, codes, v, lambda flint, _: _promise(flint, separation), max_bits=max_bits)
 
