@@ -14,9 +14,11 @@ import pyarrow.parquet
 import pytest
 
 from onelayer import lab
+from onelayer.cli import lab as commands
 from onelayer.errors import FileError, OptionError
 from onelayer.lab import Verdict, experiments, registry, report, store
 from onelayer.lab.experiment import Earlier, judge
+from onelayer.lab.harness import PieceError
 from onelayer.lab.store import META, Store
 from tests.processes import run_command
 
@@ -103,6 +105,29 @@ def test_a_killed_run_goes_on_where_it_stopped(toy, tmp_path) -> None:
     assert lab.run("toy", seeds=4, results=results, jobs=1) == rows
     assert lab.run("toy", seeds=2, results=results, jobs=1) == [row for row in rows if row["seed"] < 2]
     assert len(pieces(toy)) == before
+
+
+#: What the toy does with two of its pieces if it is told to.
+REFUSING = """    from onelayer.errors import HypothesisError
+    if (case["start"], seed) in ((1, 0), (4, 1)): raise HypothesisError("toy", "a", "b", "C.")
+"""
+
+
+@pytest.mark.usefixtures("toy")
+def test_a_piece_that_cannot_be_computed_does_not_stop_the_others(tmp_path, monkeypatch, capsys) -> None:
+    """It is named when they are done; the next experiments are run and answered as well."""
+    source = tmp_path / "experiments" / "toy.py"
+    whole = source.read_text()
+    source.with_name("toy_two.py").write_text(whole)
+    monkeypatch.setitem(sys.modules, "onelayer.lab.experiments.toy_two", None)  # gone after the test
+    del sys.modules["onelayer.lab.experiments.toy_two"]
+    source.write_text(whole.replace("    time.sleep", f"{REFUSING}    time.sleep"))
+    with pytest.raises(PieceError, match="2 of 12 did not, the first with start=1, ") as refused:
+        commands.run(["toy", "toy-two"], seeds=2, results=tmp_path / "results", jobs=1)
+    assert "seed 0: [toy] needs a; b. C. The others are kept." in str(refused.value)
+    for name, many in (("toy", 10), ("toy_two", 12)):
+        assert len(list((tmp_path / "results" / name.replace("_", "-") / "quick").glob("*.parquet"))) == many
+    assert capsys.readouterr().out.count("How far <do> we count?") == 1
 
 
 def test_fresh_rows_put_the_old_aside(toy, tmp_path) -> None:

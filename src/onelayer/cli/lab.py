@@ -14,7 +14,7 @@ from onelayer.errors import FileError
 from onelayer.lab import find, names
 from onelayer.lab import report as pages
 from onelayer.lab.experiment import Preset, judge
-from onelayer.lab.harness import DEFAULT_SEEDS
+from onelayer.lab.harness import DEFAULT_SEEDS, PieceError
 from onelayer.lab.harness import run as run_experiment
 from onelayer.lab.shipped import FOLDER, gather
 
@@ -70,7 +70,7 @@ def run(
     chosen = list(names()) if name == ["all"] else name
     for one in chosen:
         find(one)  # a wrong name is an error before any work is done
-    preset, said = _preset(full), {}
+    preset, said, failed = _preset(full), {}, list[PieceError]()
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=err) as bar:
         for one in chosen:
@@ -82,19 +82,26 @@ def run(
             options: dict[str, Any] = {"seeds": seeds, "results": results, "jobs": jobs, "cluster": cluster}
             options |= {"fresh": fresh, "only": only or ()}
             options["corpus"] = corpus if hasattr(find(one), "of_corpus") or name != ["all"] else None
-            rows = run_experiment(one, preset, progress=show, **options)
-            said[one] = judge(find(one), rows)
+            try:
+                rows = run_experiment(one, preset, progress=show, **options)
+                said[one] = judge(find(one), rows)
+            except PieceError as error:  # the next experiments do not wait for it to be mended
+                failed.append(error)
     if as_json:
         print_json({one: {"answer": v.answer, "says": v.says, "findings": v.findings} for one, v in said.items()})
-        return
-    for one, verdict in said.items():
-        out.print(f"[bold]{find(one).QUESTION}[/bold]")
-        out.print(f"{verdict.answer.capitalize()}. {verdict.says}", highlight=False, markup=False)
-        for finding in verdict.findings:
-            out.print(f"  - {finding}", highlight=False, markup=False)
-    again = seeds or DEFAULT_SEEDS[preset]
-    there = f"{again} {'seed' if again == 1 else 'seeds'} in {results}"
-    out.print(f"{there}; a page of all results: onelayer lab report --results {results}")
+    else:
+        for one, verdict in said.items():
+            out.print(f"[bold]{find(one).QUESTION}[/bold]")
+            out.print(f"{verdict.answer.capitalize()}. {verdict.says}", highlight=False, markup=False)
+            for finding in verdict.findings:
+                out.print(f"  - {finding}", highlight=False, markup=False)
+        again = seeds or DEFAULT_SEEDS[preset]
+        there = f"{again} {'seed' if again == 1 else 'seeds'} in {results}"
+        out.print(f"{there}; a page of all results: onelayer lab report --results {results}")
+    for other in failed[1:]:
+        err.print(f"error: {other}", style="red", highlight=False, markup=False, soft_wrap=True)
+    if failed:
+        raise failed[0]
 
 
 @app.command()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from onelayer.errors import MissingExtraError, OptionError
+from onelayer.errors import DataError, HypothesisError, MissingExtraError, OnelayerError, OptionError
 from onelayer.lab.experiment import Case, Preset, Row, choose_cases, narrow_cases
 from onelayer.lab.registry import find
 from onelayer.lab.store import Store
@@ -17,6 +17,19 @@ from onelayer.sharded.workers import RETRIES, client_of
 #: Called with how many pieces of work are done, and of how many.
 Progress = Callable[[int, int], None]
 DEFAULT_SEEDS = {"quick": 5, "full": 10}
+#: What a piece gave: its case and seed, its rows or why there are none, and its CPU seconds.
+Computed = tuple[Case, int, list[Row] | OnelayerError, float]
+
+
+class PieceError(OnelayerError):
+    """Some pieces of an experiment could not be computed; the others are kept."""
+
+    @classmethod
+    def of(cls, name: str, failed: list[tuple[Case, int, OnelayerError]], total: int) -> PieceError:
+        case, seed, error = failed[0]
+        where = ", ".join(f"{key}={value}" for key, value in case.items())
+        found = f"{len(failed)} of {total} did not, the first with {where}, seed {seed}: {str(error).rstrip('.')}"
+        return cls(f"lab: {name}", "all of its pieces to end", found, "The others are kept.")
 
 
 def run(
@@ -36,7 +49,8 @@ def run(
 
     ``cluster`` is the address of a Dask scheduler, whose workers need this package installed. A worker that dies
     loses nothing but time: its pieces go to the others. ``corpus`` is for experiments that read one; ``only``
-    leaves the settings that have such values ("size=2000"), to run a long preset in parts.
+    leaves the settings that have such values ("size=2000"), to run a long preset in parts. A piece that cannot be
+    computed is an error when all others have been.
     """
     experiment, count = find(name), DEFAULT_SEEDS[preset] if seeds is None else seeds
     if count < 1:
@@ -52,27 +66,34 @@ def run(
     total = len(cases) * count
     done = total - len(pending)
     progress(done, total)
+    failed: list[tuple[Case, int, OnelayerError]] = []
     for case, seed, rows, seconds in _compute(name, pending, jobs, cluster):
+        if isinstance(rows, OnelayerError):
+            failed.append((case, seed, rows))
+            continue
         store.write(case, seed, rows, seconds)
         done += 1
         progress(done, total)
+    if failed:
+        raise PieceError.of(name, failed, total)
     return store.rows(cases, count)
 
 
-def compute(name: str, case: Case, seed: int) -> tuple[Case, int, list[Row], float]:
+def compute(name: str, case: Case, seed: int) -> Computed:
     """One piece of work, perhaps on another machine."""
     with contextlib.suppress(ImportError):  # one thread each: the pieces are what runs side by side
         import torch
 
         torch.set_num_threads(1)
     start = time.process_time()  # what it costs, whatever else the machine does
-    rows = find(name).run(case, seed)
+    try:
+        rows: list[Row] | OnelayerError = find(name).run(case, seed)
+    except (HypothesisError, DataError) as error:  # of this piece alone; others may have none
+        rows = error
     return case, seed, rows, time.process_time() - start
 
 
-def _compute(
-    name: str, pending: list[tuple[Case, int]], jobs: int, cluster: str | None
-) -> Iterator[tuple[Case, int, list[Row], float]]:
+def _compute(name: str, pending: list[tuple[Case, int]], jobs: int, cluster: str | None) -> Iterator[Computed]:
     """Results as they come, in any order."""
     if not pending:
         return
