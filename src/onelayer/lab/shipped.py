@@ -19,6 +19,7 @@ from onelayer.lab.store import Piece, Store
 
 FOLDER = Path(__file__).with_name("rows")
 PRESETS: tuple[Preset, ...] = ("quick", "full")
+DIGITS = 8
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,8 @@ def read(path: Path) -> Shipped:
     for entry in held["pieces"]:
         case, about = held["cases"][entry["case"]], held["environments"][entry["environment"]]
         about = {**about, **{name: entry[name] for name in ("code", "written", "seconds")}}
-        rows = [{**case, "seed": entry["seed"], **row} for row in entry["rows"]]
+        named = (dict(zip(entry["columns"], values, strict=True)) for values in entry["rows"])
+        rows = [{**case, "seed": entry["seed"], **row} for row in named]
         pieces.append(Piece(case, entry["seed"], rows, about))
     return Shipped(held["experiment"], held["preset"], held["corpus"], held["cases"], pieces)
 
@@ -96,8 +98,13 @@ def _newest(pieces: Iterable[Piece], cases: list[Case]) -> list[Piece]:
     return [found[key] for key in sorted(found)]
 
 
+def _short(value: Any) -> Any:
+    """To as many digits as anybody draws."""
+    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
+
+
 def _as_json(shipped: Shipped, pieces: list[Piece]) -> str:
-    """One piece a line; what a row has of its case is said once."""
+    """One piece a line; what a row has of its case, and what its numbers are, is said once."""
     environments: list[Any] = []
     lines = []
     for piece in pieces:
@@ -108,8 +115,9 @@ def _as_json(shipped: Shipped, pieces: list[Piece]) -> str:
         own |= {name: piece.about[name] for name in ("code", "written", "seconds")}
         told = {*piece.case, "seed"}
         own |= {"environment": environments.index(about)}
-        own |= {"rows": [{name: row[name] for name in row if name not in told} for row in piece.rows]}
-        lines.append(json.dumps(own))
+        columns = [name for name in piece.rows[0] if name not in told] if piece.rows else []
+        own |= {"columns": columns, "rows": [[_short(row[name]) for name in columns] for row in piece.rows]}
+        lines.append(json.dumps(own, separators=(",", ":")))
     head: Row = {"experiment": shipped.name, "preset": shipped.preset, "corpus": shipped.corpus}
     head |= {"cases": shipped.cases, "environments": environments}
     return json.dumps(head)[:-1] + ', "pieces": [\n' + ",\n".join(lines) + "\n]}\n"
