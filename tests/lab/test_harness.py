@@ -303,6 +303,17 @@ def test_a_part_of_the_settings_is_run_and_parts_add_up(toy, tmp_path) -> None:
             lab.run("toy", seeds=2, results=tmp_path, jobs=1, only=[wrong])
 
 
+@pytest.mark.usefixtures("toy")
+@pytest.mark.parametrize(
+    ("seeds", "says"), [(1, "settings have no answer."), (2, "settings have no answer. They say: ")]
+)
+def test_a_part_of_the_settings_has_rows_and_no_answer(tmp_path, capsys, seeds: int, says: str) -> None:
+    """The toy cannot judge fewer than four rows."""
+    commands.run(["toy"], seeds=seeds, results=tmp_path, jobs=1, only=["start=1"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"Open. {2 * seeds} rows of a part of the {says}" in said
+
+
 def test_a_corpus_goes_to_those_who_read_one(toy, tmp_path, monkeypatch) -> None:
     corpus = tmp_path / "corpus"
     corpus.write_text("7")
