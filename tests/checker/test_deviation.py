@@ -114,6 +114,32 @@ def test_means_of_parts_must_be_lines() -> None:
     assert deviation(meaning(lines), 12, 13, {}) == np.inf
 
 
+#: 2^-700 and 2^700.
+FAINT, LOUD = ["const", (2.0**-700).hex()], ["const", (2.0**700).hex()]
+
+
+def test_what_underflows_is_not_forgotten() -> None:
+    """cos u and 1 - u^2/2 times 2^-1400 are apart by less than any float; times 2^1400 they are as they were."""
+    lines = [*COMMON, *TAYLOR, FAINT, LOUD]
+    for k in (3, 8):
+        lines += [["mul", 9, k], ["mul", 9, len(lines)], ["mul", 10, len(lines) + 1], ["mul", 10, len(lines) + 2]]
+    with np.errstate(all="ignore"):
+        m = meaning(lines)
+        assert deviation(m, 14, 18, {}) >= deviation(m, 3, 8, {}) > 0
+
+
+def test_roots_of_what_underflows_are_not_forgotten() -> None:
+    """They are apart by (2^-1400 e)^(1/8) at most, which is a float."""
+    lines, ends = [*COMMON, *TAYLOR, FAINT], []
+    for k in (3, 8):
+        lines += [["mul", 9, k], ["mul", 9, len(lines)], ["abs", len(lines) + 1]]
+        for _ in range(3):
+            lines.append(["sqrt", len(lines) - 1])
+        ends.append(len(lines) - 1)
+    with np.errstate(all="ignore"):
+        assert deviation(meaning(lines), *ends, {}) >= 2.0 ** (-1400 / 8) * 0.04 ** (1 / 8)
+
+
 def test_polynomials_that_are_equal_are_not_apart() -> None:
     lines = [["x", 0], ["y", 0], ["sub", 0, 1], ["mul", 2, 2], ["mul", 0, 0], ["mul", 1, 1], ["mul", 0, 1]]
     lines += [["add", 4, 5], ["sub", 7, 6], ["sub", 8, 6]]

@@ -15,7 +15,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from onelayer_checker.core.balls import UP
+from onelayer_checker.core.balls import TINY, UP
 from onelayer_checker.functions import tilted
 from onelayer_checker.functions.algebra import total
 from onelayer_checker.functions.blocks import Number, gap, plain
@@ -84,7 +84,7 @@ def _propagate(meaning: Meaning, op: str, of: list[int], args: list[int], moved:
         jets = [Jet(hull, ONE) if i == at else Jet(hull) for at, hull in enumerate(hulls)]
         made = of_one(op, jets[0]) if len(jets) == 1 else of_two(op, jets[0], jets[1], False)
         steep = float(np.max(np.abs(made.slope)))
-        moves = 0.0 if part == 0 else steep * part * UP
+        moves = 0.0 if part == 0 else steep * part * UP + TINY
         found += moves if op != "sqrt" else min(moves, float(np.sqrt(part)))
     return found * UP
 

@@ -109,7 +109,7 @@ class Head:
         """Of an average of up to n values of this range, or of the largest of them."""
         if self.largest is not None:
             return (LOG_TWO * max((n - 1).bit_length(), 1) + 2 * self.near) / self.sharp * UP
-        return self.near * float((wide[1] - wide[0])[0]) / 2 * (UP * UP)
+        return self.near * float((wide[1] - wide[0])[0]) / 2 * (UP * UP) + (TINY if self.near else 0.0)
 
 
 def attention(
@@ -156,7 +156,7 @@ def _read_value(w: Array, of: list[Polynomial], h: list[Number], b: float) -> tu
     """A query, key or value: its polynomial, and how far off it may be."""
     used = [int(c) for c in np.flatnonzero(w)]
     p = total((ONE, Fraction(b)), *((of[c], Fraction(float(w[c]))) for c in used))
-    return p, sum(abs(float(w[c])) * h[c].error for c in used) * (UP * UP)
+    return p, sum(abs(float(w[c])) * h[c].error + TINY for c in used if h[c].error) * (UP * UP)
 
 
 def _size(a: Interval) -> float:
@@ -181,7 +181,8 @@ def _head(
         q, e = _read_value(T["attention.W_Q"][g, :, k], own, h, b_Q)
         p, f = _read_value(T["attention.W_K"][g, :, k], other, h, b_K)
         logit = total((logit, 1), (product(q, p), 1))
-        error += (_size(meaning.enclose(q)) * f + _size(meaning.enclose(p)) * e + e * f) * (UP * UP)
+        moved = (_size(meaning.enclose(q)) * f + _size(meaning.enclose(p)) * e + e * f) * (UP * UP)
+        error += moved + TINY if e or f else 0.0
     seen = {m: c for m, c in logit.items() if "y" in A.needs(m)}
     named = dict.fromkeys(A.atoms[atom] for k in lines for m in meaning.normal(k) for atom, _ in m)
     best = Head({}, None, _size(meaning.enclose(seen)) + error)
