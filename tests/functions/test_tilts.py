@@ -59,6 +59,16 @@ def test_a_smaller_error_takes_few_more_heads_and_less_room_takes_more() -> None
     assert weights[1] < weights[0]
 
 
+@pytest.mark.parametrize("eps", [1e-2, 1e-4, 1e-6, 1e-9])
+def test_differences_have_the_least_weights_that_are_exact_for_polynomials(eps: float) -> None:
+    """A rule that is exact for the Chebyshev polynomial of degree 2 k - 1, which is at most 1 and has the slope
+    2 k - 1 at 0, has weights whose sizes add up to at least that."""
+    found = tilts(UNIT, UNIT, 0.0, eps, 1.0, FLOAT64)
+    assert found is not None
+    s, w = np.array(found, np.float64).T
+    assert np.abs(w).sum() == pytest.approx((len(s) - 1) / s.max(), rel=1e-9)
+
+
 def lines_of(text: str, d: int = 1) -> tuple[Lines, int]:
     target = resolve(text, n=4, d=d).pooled
     assert target is not None

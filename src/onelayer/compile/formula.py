@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,9 @@ from onelayer.interfaces.plan import Plan
 from onelayer.ledger import Constant
 from onelayer.problems.answers import AnswerForm
 from onelayer.problems.targets.box import Box
+from onelayer.problems.targets.pooled import Pooled
+
+Sides = tuple[tuple[float, float], ...]
 
 #: The share of the tolerance that lines are given; the rest is for rounding. Each level more leaves them so much of
 #: it; a repair takes as many as rounding needs, or so many if nobody knows, but none if it leaves lines too little.
@@ -95,7 +99,13 @@ def _compile_formula(request: Request, levels: int) -> Compiled:
         raise HypothesisError("formula", needs, found, "Use another construction.")
     tolerance = request.tolerance * SHARE * LESS ** (levels - 1)
     room = (request.tolerance - tolerance) / (1 if levels == 1 else DOUBT)
-    return smallest(target.pooled, list(request.sides), target.n, tolerance, request.dtype, room)[1]
+    return _compiled(target.pooled, request.sides, target.n, tolerance, request.dtype, room)
+
+
+@lru_cache(maxsize=1)
+def _compiled(pooled: Pooled, sides: Sides, tokens: int, tolerance: float, dtype: Any, room: float) -> Compiled:
+    """What a plan has written is not written again for the model."""
+    return smallest(pooled, list(sides), tokens, tolerance, dtype, room)[1]
 
 
 @construction

@@ -180,12 +180,13 @@ def _units(t: Array, values: Sequence[Array], dtype: np.dtype[Any]) -> list[Bloc
 
 def _weights(corners: Array, wanted: Array, flat: int, dtype: np.dtype[Any]) -> Array:
     """To the right of the flattest corner, then to the left."""
-    found = []
-    for places in (range(flat, len(corners)), range(flat, -1, -1)):
-        slope, at = 0.0, float(wanted[flat])
+    at_corners, values, rounded = corners.tolist(), wanted.tolist(), dtype.type  # one by one: lists are fast
+    found: list[float] = []
+    for places in (range(flat, len(at_corners)), range(flat, -1, -1)):
+        slope, at = 0.0, values[flat]
         for i, k in pairwise(places):
-            width = abs(corners[k] - corners[i])
-            found.append(float(np.asarray((wanted[k] - at) / width - slope, dtype)))
+            width = abs(at_corners[k] - at_corners[i])
+            found.append(float(rounded((values[k] - at) / width - slope)))
             slope += found[-1]
             at += slope * width
     weights = np.array(found)

@@ -17,8 +17,9 @@ from onelayer.problems.targets.pooled import Pooled
 
 Found = tuple[Compiler, Compiled]
 #: Of the tolerance: what covariances and logarithms of means of exponentials may cost as sums of averages, and what
-#: rounding of these may cost besides; how often it is asked for less, if that moves outputs by more.
-SHARES, ROUNDED, ROOMS = (0.15, 0.6), (0.0, 0.3), 2
+#: rounding of these may cost besides, if the tolerance is less than so many units; how often it is asked for less,
+#: if that moves outputs by more.
+SHARES, ROUNDED, FEW_UNITS, ROOMS = (0.15, 0.6), (0.0, 0.3, 0.6), 1e7, 2
 #: Of the tolerance: what functions of pairs may cost, besides the usual, as sums of fewer products.
 PAIRS = 0.4
 
@@ -40,7 +41,8 @@ def smallest(
         tried.append(partial(_written, Compiler(target, box, tokens, tolerance, centred=True), dtype))
     if plain.plan.has_pairs:
         tried.append(partial(_written, Compiler(target, box, tokens, tolerance, pairs=PAIRS), dtype))
-    for share, rounded in product(SHARES, ROUNDED) if plain.plan.has_moments else ():
+    rounding = ROUNDED if tolerance <= FEW_UNITS * np.finfo(dtype).eps else ROUNDED[:1]
+    for share, rounded in product(SHARES, rounding) if plain.plan.has_moments else ():
         tilted = partial(Compiler, target, box, tokens, (1 - rounded) * tolerance, share=share)
         tried.append(partial(_rounded, tilted, Head(tokens, dtype, room + rounded * tolerance)))
     made, refusals = list[Found](), list[HypothesisError]()
