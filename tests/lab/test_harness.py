@@ -218,6 +218,12 @@ def test_what_an_experiment_stands_on_is_found_and_what_only_draws_is_not() -> N
     assert not seen & registry.TELLING
 
 
+def test_formulas_are_none_of_what_stores_answers() -> None:
+    """A model can draw itself, formulas included; that computes no rows."""
+    assert "onelayer.functions.tilts" in stands_on("depth")
+    assert "onelayer.functions.tilts" not in stands_on("memorisation_capacity")
+
+
 def test_what_a_package_brings_along_is_not_what_an_experiment_stands_on() -> None:
     """`from onelayer.lab import prompts` names a module of the package, which imports the harness beside it."""
     assert stands_on("rank_rate") == {"onelayer.errors", "onelayer.lab.networks", "onelayer.lab.prompts"}

@@ -24,6 +24,7 @@ TOLD = {"QUESTION", "HYPOTHESES", "EARLIER", "plot", "verdict"}
 #: Where code lies that may change rows, and what of it only judges and draws them.
 LIBRARY = {"onelayer", "onelayer_checker"}
 TELLING = {f"onelayer.lab.{name}" for name in ("experiment", "statistics", "pictures", "report")}
+TELLING |= {"onelayer.measure.pictures"}
 
 
 def names() -> tuple[str, ...]:
