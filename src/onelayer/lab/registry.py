@@ -19,8 +19,8 @@ from onelayer.errors import OptionError
 from onelayer.lab import experiments
 from onelayer.lab.experiment import Experiment
 
-#: What an experiment says and shows of its rows; they stay the same when it is reworded.
-TOLD = {"QUESTION", "HYPOTHESES", "EARLIER", "plot", "verdict"}
+#: What an experiment says and shows of its rows, and which it asks for; a row stays the same when these change.
+TOLD = {"QUESTION", "HYPOTHESES", "EARLIER", "cases", "plot", "verdict"}
 #: Where code lies that may change rows, and what of it only judges and draws them.
 LIBRARY = {"onelayer", "onelayer_checker"}
 TELLING = {f"onelayer.lab.{name}" for name in ("experiment", "statistics", "pictures", "report")}
