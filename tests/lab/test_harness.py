@@ -32,11 +32,14 @@ def cases(preset): return [{"start": i, "log": LOG, "pause": PAUSE} for i in ran
 def run(case, seed):
     with open(case["log"], "a") as log: log.write(f"{case['start']} {seed}\\n")
     time.sleep(case["pause"])
-    return [{"value": case["start"] + seed / 8, "square": None if seed else 1, "word": "one"} for _ in range(2)]
+    return [{"value": value, "square": None if seed else 1, "word": "one"} for value in count(case["start"], seed)]
+def count(start, seed): return [start + seed / PARTS] * 2
+PARTS = 8
 def plot(rows):
     made, (axes,) = figure()
-    axes.plot([row["value"] for row in rows])
+    axes.plot(values(rows))
     return made
+def values(rows): return [row["value"] for row in rows]
 def verdict(rows):
     if len(rows) < 4: raise ValueError("too few rows")
     return Verdict("yes", f"To {max(row['value'] for row in rows)}.", ("One finding <b>.", "Another."))
@@ -189,9 +192,11 @@ def test_rows_of_other_code_are_computed_anew_and_rewording_keeps_them(fingerpri
     assert fingerprint_with("Far & further.", "Not far.") == as_it_is
     assert fingerprint_with("To {max", "Up to {max") == as_it_is
     assert fingerprint_with("time.sleep", "# why\n    time.sleep") == as_it_is
-    assert fingerprint_with("seed / 8", "seed / 4") != as_it_is
-    assert fingerprint_with("range(6)", "range(7)") == as_it_is  # a row is of its own case, whatever others there are
-    assert fingerprint_with("range(2)", "range(3)") != as_it_is
+    assert fingerprint_with("return [row[", "return [2 * row[") == as_it_is  # only what is drawn
+    assert fingerprint_with("seed / PARTS", "seed * PARTS") != as_it_is  # of what `run` calls
+    assert fingerprint_with("PARTS = 8", "PARTS = 4") != as_it_is  # of what that names
+    assert fingerprint_with("range(6)", "range(7)") == as_it_is  # a row is of its own case
+    assert fingerprint_with('"one"', '"two"') != as_it_is
     monkeypatch.setattr(registry, "version", lambda _: "another")
     assert fingerprint_with() != as_it_is
 

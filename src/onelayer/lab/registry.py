@@ -19,8 +19,8 @@ from onelayer.errors import OptionError
 from onelayer.lab import experiments
 from onelayer.lab.experiment import Experiment
 
-#: What an experiment says and shows of its rows, and which it asks for; a row stays the same when these change.
-TOLD = {"QUESTION", "HYPOTHESES", "EARLIER", "cases", "plot", "verdict"}
+#: What of an experiment computes rows. Which it asks for and what it says of them may change, a row does not.
+COMPUTES = "run"
 #: Where code lies that may change rows, and what of it only judges and draws them.
 LIBRARY = {"onelayer", "onelayer_checker"}
 TELLING = {f"onelayer.lab.{name}" for name in ("experiment", "statistics", "pictures", "report")}
@@ -48,7 +48,7 @@ def find(name: str) -> Experiment:
 def fingerprint(name: str) -> str:
     """Of the code that computes an experiment's rows and of the library's version: other code, other rows.
 
-    The code is the experiment's own, without what only tells, and that of every module of the library that it
+    The code is that part of the experiment's own which computes them, and every module of the library that it
     imports, directly or not; comments, docstrings and imports do not count.
     """
     module = cast(ModuleType, find(name)).__name__
@@ -73,15 +73,34 @@ def _tree(module: str) -> ast.Module:
 
 @cache
 def code_of(module: str) -> str:
-    """What a module does, without docstrings, comments, imports, and what an experiment only tells."""
-    told = TOLD if module.startswith(f"{experiments.__name__}.") else set()
-    kept = []
-    for node in _tree(module).body:
-        assigned = [part for target in getattr(node, "targets", ()) for part in ast.walk(target)]
-        names = {getattr(node, "name", ""), *(getattr(part, "id", "") for part in assigned)}
-        if not isinstance(node, (ast.Import, ast.ImportFrom)) and not names & told:
-            kept.append(_Bare().visit(copy.deepcopy(node)))
-    return "\n".join(ast.unparse(node) for node in kept)
+    """What a module does, without docstrings, comments and imports; of an experiment, what computes its rows."""
+    kept = [node for node in _tree(module).body if not isinstance(node, (ast.Import, ast.ImportFrom))]
+    if module.startswith(f"{experiments.__name__}."):
+        kept = _reached(kept)
+    return "\n".join(ast.unparse(_Bare().visit(copy.deepcopy(node))) for node in kept)
+
+
+def _reached(body: list[ast.stmt]) -> list[ast.stmt]:
+    """Of a module's statements those that `COMPUTES` uses, by what it names and what that names in turn.
+
+    A statement that gives nothing a name may do anything, so it is one of them, with what it names.
+    """
+    names = [_names(node, ast.Store) for node in body]
+    reached = {index for index, given in enumerate(names) if COMPUTES in given or not given}
+    waiting = list(reached)
+    while waiting:
+        used = _names(body[waiting.pop()], ast.Load)
+        new = {index for index, given in enumerate(names) if given & used} - reached
+        reached |= new
+        waiting += new
+    return [body[index] for index in sorted(reached)]
+
+
+def _names(node: ast.stmt, how: type[ast.expr_context]) -> set[str]:
+    """The names that a statement gives (Store), or those that it uses anywhere within (Load)."""
+    if how is ast.Store and isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        return {node.name}
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, how)}
 
 
 class _Bare(ast.NodeTransformer):

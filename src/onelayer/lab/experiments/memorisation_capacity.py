@@ -39,6 +39,8 @@ n, VOCABULARY = 4, 48
 FINE = 2**0.125
 #: Sequences at one step of training, fewer where they would have more logits than this.
 MOST_ROWS, MOST_LOGITS = 128, 2**17
+#: One setting is trained for more steps, to see how much is still to come where others are cut.
+LONGER = {"model": "trained", "size": 8000, "classes": 16, "load": 4.0, "steps": 48000}
 
 
 def cases(preset: Preset) -> list[Case]:
@@ -51,13 +53,14 @@ def cases(preset: Preset) -> list[Case]:
         for size in sizes
         for dtype in (("float32",) if quick else ("float32", "float64"))
     ]
-    return made + [
+    made += [
         {"model": "trained", "size": size, "classes": C, "load": load, "steps": steps}
         for C in classes
         for size in sizes
         for load in loads
         if size > 4 * C  # below, the last layer of a twin alone is larger
     ]
+    return made if quick else [*made, LONGER]
 
 
 @cache
@@ -133,16 +136,14 @@ def plot(rows: list[Row]) -> Any:
     every = sorted({row["classes"] for row in rows})
     made, all_axes = figure(columns=len(every), width=4 * len(every))
     for axes, C in zip(all_axes, every, strict=True):
-        some = [row for row in rows if row["classes"] == C]
-        for name in ("float32", "float64"):
-            mine = [row for row in some if row["model"] == name]
-            line(
-                axes, interval_by_group(mine, "size", "bits_per_parameter"), f"constructed, {name}", linestyle="--"
-            )
-        for load in sorted({row["load"] for row in some if row["model"] == "trained"}):
-            mine = [row for row in some if row["model"] == "trained" and row["load"] == load]
-            line(axes, interval_by_group(mine, "size", "bits_per_parameter"), f"trained, given {load:g} bits")
-        sizes = sorted({row["size"] for row in some})
+        sizes = sorted({row["size"] for row in rows if row["classes"] == C})
+        for name in ("float32", "float64", "trained"):
+            mine = [row for size in sizes for row in best_of(rows, name, size, C).values()]
+            label, style = ("trained", "-") if name == "trained" else (f"constructed, {name}", "--")
+            line(axes, interval_by_group(mine, "size", "bits_per_parameter"), label, linestyle=style)
+            if cut := [row for row in mine if is_cut(row)]:
+                values = [row["bits_per_parameter"] for row in cut]
+                axes.plot([row["size"] for row in cut], values, "k^", fillstyle="none", label="  still learning")
         axes.set(xscale="log", xlabel="parameters allowed", title=f"{C:,} classes", ylim=(0, None))
         axes.set_xticks(sizes, [f"{size:,}" for size in sizes], minor=False)
         axes.minorticks_off()
@@ -151,42 +152,75 @@ def plot(rows: list[Row]) -> Any:
     return made
 
 
-def best_of(rows: list[Row], model: str, size: int, classes: int) -> dict[int, float]:
-    """Bits a parameter by seed, of the load at which the seed held most."""
-    found: dict[int, float] = {}
+def best_of(rows: list[Row], model: str, size: int, classes: int) -> dict[int, Row]:
+    """By seed, the row that held most: there may be several loads and lengths of training."""
+    found: dict[int, Row] = {}
     for row in rows:
         if (row["model"], row["size"], row["classes"]) == (model, size, classes):
-            found[row["seed"]] = max(found.get(row["seed"], 0.0), row["bits_per_parameter"])
+            found[row["seed"]] = max(found.get(row["seed"], row), row, key=lambda each: each["bits_per_parameter"])
     return found
+
+
+def is_cut(row: Row) -> bool:
+    """Whether a twin still learned when its steps were spent: it holds at least what it held then."""
+    return row.get("ended_by") == "budget"
 
 
 def verdict(rows: list[Row]) -> Verdict:
     findings, compared = [], []
+    best: list[Row] = []
     for C in sorted({row["classes"] for row in rows}):
         for size in sorted({row["size"] for row in rows if row["classes"] == C}):
             held = {name: best_of(rows, name, size, C) for name in ("float32", "float64", "trained")}
-            listed = ", ".join(f"{name} {interval(values.values())}" for name, values in held.items() if values)
-            found = paired(held["float32"], held["trained"], ratio=True)
+            bits = {
+                name: {seed: row["bits_per_parameter"] for seed, row in of_seed.items()}
+                for name, of_seed in held.items()
+            }
+            listed = ", ".join(f"{name} {interval(values.values())}" for name, values in bits.items() if values)
             if held["trained"] and held["float32"]:
-                compared.append(found)
-                listed += f"; float32 over trained {found}"
+                found, cut = (
+                    paired(bits["float32"], bits["trained"], ratio=True),
+                    map(is_cut, held["trained"].values()),
+                )
+                compared.append((found, any(is_cut(row) for row in held["trained"].values())))
+                listed += f" (still learning in {share(cut)}); float32 over trained {found}"
+            best += held["trained"].values()
             findings.append(f"{C:,} classes, {size:,} parameters, bits a parameter: {listed}.")
     trained = [row for row in rows if row["model"] == "trained"]
     if not compared:
         return Verdict("open", "There are not both constructed and trained models to compare.", tuple(findings))
+    findings += _lengths(trained)
     findings.append(
         f"Twins (one layer, float32) were at their end in {share(r['ended'] for r in trained)} runs; ended by: "
         f"{tally(r.get('ended_by') for r in trained)}. In {share(r.get('by_noise') for r in trained)} the steps "
         "for choosing a rate were spent before rates differed by more than noise."
     )
-    return _answer(compared, findings, interval(row["bits_per_parameter"] for row in trained))
+    return _answer(compared, findings, interval(row["bits_per_parameter"] for row in best))
 
 
-def _answer(compared: list[Paired], findings: list[str], trained: Interval) -> Verdict:
-    above, below = sum(one.above for one in compared), sum(one.below for one in compared)
-    answer: Any = "yes" if above == len(compared) else "no" if below == len(compared) else "partly"
+def _lengths(trained: list[Row]) -> list[str]:
+    """What more steps brought, where twins of the same data were given more and fewer."""
+    found = []
+    for size, C in sorted({(row["size"], row["classes"]) for row in trained}):
+        mine = [row for row in trained if (row["size"], row["classes"]) == (size, C)]
+        lengths = sorted({row["steps"] for row in mine})
+        if len(lengths) > 1:
+            held = (
+                f"{interval(r['bits_per_parameter'] for r in mine if r['steps'] == steps)} after {steps:,}"
+                for steps in lengths
+            )
+            found.append(f"{C:,} classes, {size:,} parameters, by steps allowed to twins: {', '.join(held)}.")
+    return found
+
+
+def _answer(compared: list[tuple[Paired, bool]], findings: list[str], trained: Interval) -> Verdict:
+    above, below = sum(one.above for one, _ in compared), sum(one.below for one, _ in compared)
+    cut = sum(one.above and still for one, still in compared)
+    answer: Any = "yes" if above == len(compared) and not cut else "no" if below == len(compared) else "partly"
     says = (
         f"In float32, like with like, the construction holds clearly more in {above} of {len(compared)} settings "
         f"and clearly less in {below}; twins hold {trained} bits a parameter."
     )
+    if cut:
+        says += f" In {cut} of the {above}, twins still learned when their steps were spent, and may hold more."
     return Verdict(answer if above or below else "open", says, tuple(findings))
