@@ -224,6 +224,11 @@ def test_what_an_experiment_stands_on_is_found_and_what_only_draws_is_not() -> N
     assert not seen & registry.TELLING
 
 
+def test_a_verdict_in_rows_stands_on_all_of_the_checker() -> None:
+    """The checker finds its rings by itself, so none of them is named in an import."""
+    assert {"onelayer_checker.front", "onelayer_checker.functions.cells"} <= stands_on("depth")
+
+
 def test_formulas_are_none_of_what_stores_answers() -> None:
     """A model can draw itself, formulas included; that computes no rows."""
     assert "onelayer.functions.tilts" in stands_on("depth")

@@ -22,6 +22,7 @@ class Fitted:
     parameters: int
     error: float  # the largest that was found
     mean_error: float  # over inputs drawn anew
+    end: dict[str, Any]  # of its training
 
 
 def fit_transformer(target: Target, parameters: int, layers: int, steps: int, seed: int) -> Fitted:
@@ -30,7 +31,7 @@ def fit_transformer(target: Target, parameters: int, layers: int, steps: int, se
     task = Task(X.astype(np.float32), target.evaluate(X), "reals", target.per)
     kind = Shape(1, layers=layers, norm=True, positions=target.kind == "ordered")
     shape = fill(kind, task, parameters)
-    ended = train_tuned(shape, task, Budget(steps=steps, batch=BATCH, check=100), seed)
+    ended = train_tuned(shape, task, Budget(steps=steps, batch=BATCH, check=50, patience=8), seed)
 
     def errors(Z: Any) -> Any:
         found, wanted = predict(ended.net, Z), target.evaluate(np.asarray(Z, np.float64))
@@ -41,4 +42,4 @@ def fit_transformer(target: Target, parameters: int, layers: int, steps: int, se
     drawn = np.random.default_rng([seed, 10]).random((SEEN, target.n, target.d))
     wanted = target.evaluate(drawn).reshape(SEEN, -1)
     mean = float(np.abs(predict(ended.net, drawn.astype(np.float32)).reshape(SEEN, -1) - wanted).mean())
-    return Fitted(shape.width, count_parameters(shape, task), found, mean)
+    return Fitted(shape.width, count_parameters(shape, task), found, mean, ended.end)

@@ -22,7 +22,8 @@ from onelayer.lab.experiment import Experiment
 #: What of an experiment computes rows. Which it asks for and what it says of them may change, a row does not.
 COMPUTES = "run"
 #: Where code lies that may change rows, and what of it only judges and draws them.
-LIBRARY = {"onelayer", "onelayer_checker"}
+CHECKER = "onelayer_checker"
+LIBRARY = {"onelayer", CHECKER}
 TELLING = {f"onelayer.lab.{name}" for name in ("experiment", "statistics", "pictures", "report")}
 TELLING |= {"onelayer.measure.pictures"}
 
@@ -122,7 +123,16 @@ def imported(module: str) -> frozenset[str]:
             inside = (f"{node.module}.{alias.name}" for alias in node.names)
             found |= {full if _is_ours(full) and _is_module(full) else node.module for full in inside}
     ours = {name for name in found if _is_ours(name) and name not in TELLING}
+    ours |= _checker() if CHECKER in ours else frozenset()
     return frozenset(name for name in ours - LIBRARY if _is_module(name))
+
+
+@cache
+def _checker() -> frozenset[str]:
+    """All of the checker: it finds the rings that a claim needs by itself, and verdicts are in rows."""
+    spec = importlib.util.find_spec(CHECKER)
+    places = spec.submodule_search_locations if spec else None
+    return frozenset(found.name for found in pkgutil.walk_packages(places, f"{CHECKER}."))
 
 
 def _walk(node: ast.AST) -> Iterator[ast.AST]:

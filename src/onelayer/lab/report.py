@@ -18,6 +18,8 @@ from onelayer.lab.store import Store
 
 #: Rows of a table on the page; the Parquet files hold all.
 SHOWN = 12
+#: A column that holds how a run went, step by step: too long for the page.
+CURVE = "curve"
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #1b1b1b; }
 h1 { font-size: 1.7rem; }
@@ -171,7 +173,7 @@ def _counted(s: Section) -> str:
 
 
 def _table(rows: list[Row]) -> str:
-    columns = list(dict.fromkeys(name for row in rows for name in row))
+    columns = [name for name in dict.fromkeys(name for row in rows for name in row) if name != CURVE]
     step = max(1, len(rows) // SHOWN)
     body = "".join(
         "<tr>" + "".join(f"<td>{_e(_format_value(row.get(name)))}" for name in columns) + "</tr>"

@@ -8,12 +8,13 @@ person who watches may end it by the clock.
 The budget of tuning is the same for every model: all optimisers and rates start side by side from the same initial
 weights, the worse half is given up after a while, those that are left go on where they were (successive halving).
 Nothing is given up whose loss is above the best one by no more than noise, until all runs together have taken as
-many steps as one may take to its end; what is then chosen is chosen by noise, and says so.
+many steps as one may take to its end, or as they are given for choosing; what is then chosen is chosen by noise, and says so.
 """
 
 from __future__ import annotations
 
 import copy
+import json
 import math
 import time
 from collections.abc import Callable, Iterable
@@ -63,6 +64,8 @@ __all__ = [
 Array = NDArray[Any]
 Optimiser = Literal["adam", "adamw"]
 EndedBy = Literal["all right", "plateau", "budget"]
+#: Counts of a run that its row keeps.
+MILESTONES = 16
 #: The last so many counts say how noisy a loss is; it is above another if it is by so many deviations.
 RECENT, CLEARLY = 8, 2.0
 
@@ -74,7 +77,8 @@ class Budget:
     steps: int = 1000  # the most that one run takes
     rates: tuple[float, ...] = (3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
     optimisers: tuple[Optimiser, ...] = ("adam", "adamw")
-    short: float = 0.05  # share of the steps after which the worse half is given up for the first time
+    choosing: int | None = None  # steps of all runs together until one is left; as many as ``steps`` if None
+    short: float = 0.05  # share of those after which the worse half is given up for the first time
     decay: Literal["cosine", "plateau", "none"] = "plateau"
     batch: int | None = None
     check: int = 10  # steps between two counts of right answers
@@ -119,9 +123,16 @@ class Run:
 
     @property
     def end(self) -> dict[str, Any]:
-        """For a row: how far it went, and what was cut by the budget."""
+        """For a row: how far it went, what was cut by the budget, and accuracy and loss on the way."""
         chosen = {"taken": self.steps, "by_noise": int(self.by_noise)}
-        return {**chosen, "ended": int(self.ended), "ended_by": self.ended_by}
+        curve = json.dumps([[step, round(right, 4), float(f"{loss:.4g}")] for step, right, loss in self.milestones])
+        return {**chosen, "ended": int(self.ended), "ended_by": self.ended_by, "curve": curve}
+
+    @property
+    def milestones(self) -> list[tuple[int, float, float]]:
+        """A few counts of the curve, the first and the last among them, in equal steps."""
+        picked = np.linspace(0, len(self.curve) - 1, min(len(self.curve), MILESTONES)).round().astype(int)
+        return [self.curve[index] for index in picked]
 
 
 #: Called at each count; ends the run by returning True.
@@ -212,14 +223,15 @@ def train_tuned(
     runs = [
         Training(fresh(), task, budget, rate, seed, kind) for kind in budget.optimisers for rate in budget.rates
     ]
-    until, spent, by_noise = max(1, round(budget.short * budget.steps)), 0.0, False
+    choosing = min(budget.choosing or budget.steps, budget.steps)
+    until, spent, by_noise = max(1, round(budget.short * choosing)), 0.0, False
     while len(runs) > 1:
         runs.sort(key=lambda run: _standing(run.go(until)))
         known = _standing(runs[0].found)[0] == 0
         half = 1 if known else len(runs) // 2
         worse = [run for run in runs[half:] if known or _is_worse(run, runs[0])]
         longer = min(2 * until, budget.steps)
-        if longer <= until or len(runs) * longer > budget.steps:
+        if longer <= until or len(runs) * longer > choosing:
             by_noise, worse = by_noise or len(worse) < len(runs[half:]), runs[half:]
         spent += sum(run.seconds for run in worse)
         runs, until = [run for run in runs if run not in worse], longer

@@ -11,7 +11,7 @@ from onelayer.compile.approximate import approximate
 from onelayer.compile.memorize import memorize
 from onelayer.lab.experiment import Case, Earlier, Preset, Row, Verdict
 from onelayer.lab.pictures import figure, line
-from onelayer.lab.statistics import Paired, geometric, interval, interval_by_group, paired
+from onelayer.lab.statistics import Paired, geometric, interval, interval_by_group, paired, still_learning
 
 QUESTION = "At equal numbers of parameters, is one constructed layer as good as several trained ones?"
 HYPOTHESES = (
@@ -22,7 +22,7 @@ EARLIER = Earlier(
     "yes, from a single seed",
     "Clearly better, 4 of 4.",
     "the constructed function is the best that the compiler has (it was eight times larger), twins are trained "
-    "until their loss stops falling, and errors are compared pair by pair, the mean one as well as the largest.",
+    "until their loss stops falling or their steps are spent, which is said, and errors are compared pair by pair, the mean one as well as the largest.",
 )
 EXTRAS = ("torch",)
 n, VOCABULARY, CLASSES = 4, 32, 16
@@ -62,7 +62,7 @@ def _memory(case: Case, seed: int) -> list[Row]:
     task = Task(X, Y)
     shape = fill(Shape(1, layers=case["layers"], norm=True), task, model.n_parameters)
     ended = train_tuned(shape, task, Budget(steps=case["steps"], check=20), seed)
-    return [_row(count_parameters(shape, task), shape.width, ended.accuracy, None)]
+    return [_row(count_parameters(shape, task), shape.width, ended.accuracy, None) | ended.end]
 
 
 def _function(case: Case, seed: int) -> list[Row]:
@@ -77,7 +77,7 @@ def _function(case: Case, seed: int) -> list[Row]:
     from onelayer.lab.functions import fit_transformer
 
     twin = fit_transformer(model.target, model.n_parameters, case["layers"], case["steps"], seed)
-    return [_row(twin.parameters, twin.width, None, twin.error, None, twin.mean_error)]
+    return [_row(twin.parameters, twin.width, None, twin.error, None, twin.mean_error) | twin.end]
 
 
 def _row(
@@ -128,8 +128,9 @@ def verdict(rows: list[Row]) -> Verdict:
         f"Against trained depths, pair by pair, one constructed layer is clearly better in {better} of "
         f"{len(largest)} comparisons (accuracy, or largest error) and clearly worse in {worse}."
     )
-    answer: Any = "yes" if better == len(largest) else "no" if worse == len(largest) else "partly"
-    return Verdict(answer if better or worse else "open", says, tuple(findings))
+    cut = still_learning(row for row in rows if row["model"] == "trained")
+    answer: Any = "yes" if better == len(largest) and not cut else "no" if worse == len(largest) else "partly"
+    return Verdict(answer if better or worse else "open", says + cut, tuple(findings))
 
 
 def _compare(some: list[Row], value: str) -> tuple[str, list[tuple[bool, bool]]]:

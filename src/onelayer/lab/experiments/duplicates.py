@@ -13,7 +13,7 @@ from onelayer.compile.memorize import memorize
 from onelayer.errors import HypothesisError
 from onelayer.lab.experiment import Case, Earlier, Preset, Row, Verdict
 from onelayer.lab.pictures import figure, line
-from onelayer.lab.statistics import interval, interval_by_group, steepness
+from onelayer.lab.statistics import interval, interval_by_group, steepness, still_learning
 from onelayer.measure.recall import recall_answers
 
 QUESTION = "Does one layer need tokens that do not repeat within a sequence?"
@@ -68,7 +68,7 @@ def _train_row(X: NDArray[Any], Y: NDArray[Any], steps: int, seed: int) -> Row:
     shape = Shape(TRAINED_WIDTH, hidden=4 * TRAINED_WIDTH, norm=True)
     ended = train_tuned(shape, Task(X.astype(np.float32), Y), Budget(steps=steps), seed)
     row: Row = {"mapping": "trained", "dtype": "float32", "refused": "", "recall": ended.accuracy, "why": ""}
-    return row | {"gap": None, "bits": None, "rank": None}
+    return row | {"gap": None, "bits": None, "rank": None} | ended.end
 
 
 def _build_row(X: NDArray[Any], Y: NDArray[Any], mapping: Any, dtype: str, seed: int) -> Row:
@@ -192,7 +192,7 @@ def _twins(rows: list[Row]) -> list[str]:
         if found := interval_by_group(_part(rows, part), by, "recall"):
             shown = ", ".join(f"{share} at {value:g}" for value, share in found.items())
             who = f"A trained layer (width {TRAINED_WIDTH}, {rows[0]['steps']:,} steps)"
-            said.append(f"{who} recalls, by {what}: {shown}.")
+            said.append(f"{who} recalls, by {what}: {shown}.{still_learning(_part(rows, part))}")
     return said
 
 

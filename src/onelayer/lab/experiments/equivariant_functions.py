@@ -12,7 +12,7 @@ from onelayer.compile.approximate import approximate
 from onelayer.errors import HypothesisError
 from onelayer.lab.experiment import Case, Earlier, Preset, Row, Verdict
 from onelayer.lab.pictures import figure
-from onelayer.lab.statistics import exponent, factors, geometric, interval
+from onelayer.lab.statistics import exponent, factors, geometric, interval, still_learning
 from onelayer.problems.targets import resolve
 
 QUESTION = (
@@ -102,7 +102,7 @@ def _train_row(case: Case, seed: int) -> Row:
     target = resolve(case["target"], n=case["n"], d=1, low=0.0, high=1.0)
     twin = fit_transformer(target, case["size"], 1, case["steps"], seed)
     row: Row = {"tolerance": None, "refused": "", "parameters": twin.parameters, "bound": None}
-    return row | {"measured": twin.error, "cells": None, "levels": None}
+    return row | {"measured": twin.error, "cells": None, "levels": None} | twin.end
 
 
 #: How a model comes about: (case, seed) -> a row with parameters, bound (None if not proved), measured.
@@ -213,7 +213,7 @@ def _twins(rows: list[Row], n: int) -> str:
         best += [min(small)] if small else []
     built = f"; the best constructed of at most {most:,}: {geometric(best)}" if best else ""
     error = f"error {listed} parameters, mean over targets and seeds"
-    return f"trained, n = {n}, {twins[0]['steps']:,} steps: {error}{built}."
+    return f"trained, n = {n}, {twins[0]['steps']:,} steps: {error}{built}.{still_learning(twins)}"
 
 
 def _built_rows(rows: list[Row], **chosen: Any) -> list[Row]:

@@ -67,6 +67,7 @@ def run(case: Case, seed: int) -> list[Row]:
         _row(
             ended.right, ended.steps, collapse(ended.net, X, last=True, margin=np.inf, limit=1), len(equal), blamed
         )
+        | ended.end
     ]
 
 

@@ -39,14 +39,14 @@ n, VOCABULARY = 4, 48
 FINE = 2**0.125
 #: Sequences at one step of training, fewer where they would have more logits than this.
 MOST_ROWS, MOST_LOGITS = 128, 2**17
-#: One setting is trained for more steps, to see how much is still to come where others are cut.
-LONGER = {"model": "trained", "size": 8000, "classes": 16, "load": 4.0, "steps": 48000}
+#: Steps of all rates and optimisers together until one of them is left.
+CHOOSING = 8000
 
 
 def cases(preset: Preset) -> list[Case]:
     quick = preset == "quick"
     sizes, classes = ((2000, 8000), (2, 16)) if quick else ((2000, 8000, 32000), (2, 16, 256, 4096))
-    loads, steps = ((2.0,), 1000) if quick else ((4.0,), 12000)
+    loads, steps = ((2.0,), 1000) if quick else ((4.0,), 36000)
     made: list[Case] = [
         {"model": dtype, "size": size, "classes": C, "load": 0.0, "steps": 0}
         for C in classes
@@ -60,7 +60,7 @@ def cases(preset: Preset) -> list[Case]:
         for load in loads
         if size > 4 * C  # below, the last layer of a twin alone is larger
     ]
-    return made if quick else [*made, LONGER]
+    return made
 
 
 @cache
@@ -120,7 +120,7 @@ def _train(case: Case, seed: int) -> Row:
     shape = fill(Shape(1), task, case["size"])
     batch = min(MOST_ROWS, max(MOST_ROWS // 4, MOST_LOGITS // case["classes"]))
     check, patience = (25, 8) if N < 1000 else (100, 8) if N < 16000 else (250, 4)  # a count reads all answers
-    budget = Budget(steps=case["steps"], short=0.02, check=check, patience=patience, batch=batch)
+    budget = Budget(steps=case["steps"], choosing=CHOOSING, short=0.02, check=check, patience=patience, batch=batch)
     ended = train_tuned(shape, task, budget, seed)
     bits = max(0.0, N * n * (entropy - ended.loss / math.log(2)))
     return _row(count_parameters(shape, task), ended.right, bits, 2, shape.hidden) | ended.end
@@ -189,28 +189,12 @@ def verdict(rows: list[Row]) -> Verdict:
     trained = [row for row in rows if row["model"] == "trained"]
     if not compared:
         return Verdict("open", "There are not both constructed and trained models to compare.", tuple(findings))
-    findings += _lengths(trained)
     findings.append(
         f"Twins (one layer, float32) were at their end in {share(r['ended'] for r in trained)} runs; ended by: "
         f"{tally(r.get('ended_by') for r in trained)}. In {share(r.get('by_noise') for r in trained)} the steps "
         "for choosing a rate were spent before rates differed by more than noise."
     )
     return _answer(compared, findings, interval(row["bits_per_parameter"] for row in best))
-
-
-def _lengths(trained: list[Row]) -> list[str]:
-    """What more steps brought, where twins of the same data were given more and fewer."""
-    found = []
-    for size, C in sorted({(row["size"], row["classes"]) for row in trained}):
-        mine = [row for row in trained if (row["size"], row["classes"]) == (size, C)]
-        lengths = sorted({row["steps"] for row in mine})
-        if len(lengths) > 1:
-            held = (
-                f"{interval(r['bits_per_parameter'] for r in mine if r['steps'] == steps)} after {steps:,}"
-                for steps in lengths
-            )
-            found.append(f"{C:,} classes, {size:,} parameters, by steps allowed to twins: {', '.join(held)}.")
-    return found
 
 
 def _answer(compared: list[tuple[Paired, bool]], findings: list[str], trained: Interval) -> Verdict:

@@ -96,7 +96,7 @@ def _edges(levels: NDArray[Any], sets: NDArray[Any]) -> tuple[float, float]:
 
 def _train_rows(case: Case, sets: NDArray[Any], seed: int) -> list[Row]:
     """Where training puts the temperature of its head, count by count; the answers are random classes of sets."""
-    from onelayer.lab.trained import Budget, Shape, Task, train_tuned
+    from onelayer.lab.trained import Budget, Net, Shape, Task, train, train_tuned
 
     levels = np.linspace(0, 1, case["levels"])
     answers = np.random.default_rng([seed, 5]).integers(0, 4, len(sets))
@@ -111,9 +111,10 @@ def _train_rows(case: Case, sets: NDArray[Any], seed: int) -> list[Row]:
         )
         return False
 
-    budget = Budget(steps=case["draws"], rates=(1e-3, 3e-3, 1e-2), optimisers=("adam",), check=20)
-    train_tuned(Shape(16, hidden=64), task, budget, seed, watch)
-    return rows
+    shape = Shape(16, hidden=64)
+    train(Net(shape, task, seed), task, Budget(steps=0), 0.0, watch=watch)  # where it starts
+    ended = train_tuned(shape, task, Budget(steps=case["draws"], check=20), seed, watch)
+    return [row | {"ended_by": ended.ended_by} for row in rows]
 
 
 def _lemmas(levels: NDArray[Any], n: int, gap: float) -> Row:
