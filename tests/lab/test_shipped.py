@@ -153,3 +153,12 @@ def test_files_that_ship_are_small_whole_and_of_experiments_that_there_are() -> 
         assert all("/" not in str(row.get("corpus", "")) for piece in found.pieces for row in piece.rows)
         json.dumps([piece.rows for piece in found.pieces], allow_nan=True)
     assert shipped.FOLDER == FOLDER
+
+
+def test_page_says_cpu_seconds_of_constructed_and_of_trained() -> None:
+    found = next(s for s in report.sections(Path("none"), "quick") if s.corpus and s.name == "named-entities")
+    assert set(found.cost.by_model) == {"constructed", "trained"}
+    assert found.cost.seconds > max(found.cost.by_model.values()) > 0
+    for page in (report.as_html([found]), report.as_markdown([found])):
+        assert str(found.cost) in page
+        assert "CPU seconds; median of a piece of work: " in page

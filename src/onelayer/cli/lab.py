@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,10 +14,11 @@ from onelayer.cli.console import AsJson, err, out, print_json
 from onelayer.errors import FileError
 from onelayer.lab import find, names
 from onelayer.lab import report as pages
-from onelayer.lab.experiment import Experiment, Preset, Row, Verdict, judge
+from onelayer.lab.experiment import Experiment, Preset, Row, Verdict, choose_cases, judge, narrow_cases
 from onelayer.lab.harness import DEFAULT_SEEDS, PieceError
 from onelayer.lab.harness import run as run_experiment
 from onelayer.lab.shipped import FOLDER, gather
+from onelayer.lab.store import Store
 
 app = typer.Typer(name="lab", help="Questions of the papers as experiments to run again.", no_args_is_help=True)
 
@@ -72,6 +73,7 @@ def run(
     for one in chosen:
         find(one)  # a wrong name is an error before any work is done
     preset, said, failed = _preset(full), {}, list[PieceError]()
+    costs: dict[str, pages.Cost] = {}
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=err) as bar:
         for one in chosen:
@@ -86,16 +88,21 @@ def run(
             try:
                 rows = run_experiment(one, preset, progress=show, **options)
                 said[one] = _judge_part(find(one), rows) if only else judge(find(one), rows)
+                cases = narrow_cases(choose_cases(one, find(one), preset, options["corpus"]), options["only"])
+                pieces = Store(results, one, preset).pieces_of(cases, seeds or DEFAULT_SEEDS[preset])
+                costs[one] = pages.Cost.of(pieces)
             except PieceError as error:  # the next experiments do not wait for it to be mended
                 failed.append(error)
     if as_json:
-        print_json({one: {"answer": v.answer, "says": v.says, "findings": v.findings} for one, v in said.items()})
+        told = {one: {"answer": v.answer, "says": v.says, "findings": v.findings} for one, v in said.items()}
+        print_json({one: {**told[one], "cpu_seconds": asdict(cost)} for one, cost in costs.items()})
     else:
         for one, verdict in said.items():
             out.print(f"[bold]{find(one).QUESTION}[/bold]")
             out.print(f"{verdict.answer.capitalize()}. {verdict.says}", highlight=False, markup=False)
             for finding in verdict.findings:
                 out.print(f"  - {finding}", highlight=False, markup=False)
+            out.print(f"  {costs[one]}", highlight=False, markup=False)
         again = seeds or DEFAULT_SEEDS[preset]
         there = f"{again} {'seed' if again == 1 else 'seeds'} in {results}"
         out.print(f"{there}; a page of all results: onelayer lab report --results {results}")

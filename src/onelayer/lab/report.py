@@ -8,13 +8,14 @@ import io
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from onelayer.errors import FileError
 from onelayer.lab.experiment import Earlier, Experiment, Preset, Row, Verdict, choose_cases, count_seeds, judge
 from onelayer.lab.registry import find, fingerprint, names
 from onelayer.lab.shipped import Shipped, read_all
-from onelayer.lab.store import Store
+from onelayer.lab.store import Piece, Store
 
 #: Rows of a table on the page; the Parquet files hold all.
 SHOWN = 12
@@ -39,6 +40,27 @@ pre { overflow-x: auto; }
 
 
 @dataclass(frozen=True)
+class Cost:
+    """CPU seconds that rows took to compute, whenever that was."""
+
+    seconds: float
+    by_model: dict[str, float]  # the median of a piece of work; nothing where settings name no model
+
+    @classmethod
+    def of(cls, pieces: list[Piece]) -> Cost:
+        grouped: dict[str, list[float]] = {}
+        for piece in pieces:  # by its case: a piece has one time, whatever its rows tell apart
+            if model := piece.case.get("model") or piece.case.get("how"):
+                grouped.setdefault(str(model), []).append(float(piece.about["seconds"]))
+        total = sum(float(piece.about["seconds"]) for piece in pieces)
+        return cls(total, {model: median(each) for model, each in grouped.items()})
+
+    def __str__(self) -> str:
+        listed = ", ".join(f"{model} {seconds:.3g}" for model, seconds in self.by_model.items())
+        return f"{self.seconds:,.0f} CPU seconds" + (f"; median of a piece of work: {listed}" if listed else "")
+
+
+@dataclass(frozen=True)
 class Section:
     """What the page says of one experiment."""
 
@@ -50,7 +72,7 @@ class Section:
     missing: int  # pieces of work that have no rows
     verdict: Verdict
     picture: bytes  # PNG
-    seconds: float
+    cost: Cost
     about: dict[str, Any]
     corpus: str = ""  # the name of a file of sentences
     source: str = ""  # of rows that nobody computed here: when they were, and whether the code has changed
@@ -95,9 +117,8 @@ def _rows(given: Shipped) -> list[Row]:
 def _as_section(given: Shipped, seeds: int, source: str = "") -> Section:
     experiment, rows = find(given.name), _rows(given)
     missing = len(given.cases) * seeds - len(given.pieces)
-    seconds = sum(float(piece.about["seconds"]) for piece in given.pieces)
     verdict, picture = _judge_rows(experiment, rows, missing)
-    said = (given.name, given.preset, experiment, rows, seeds, missing, verdict, picture, seconds)
+    said = (given.name, given.preset, experiment, rows, seeds, missing, verdict, picture, Cost.of(given.pieces))
     return Section(*said, given.pieces[-1].about, given.corpus, source)
 
 
@@ -160,7 +181,7 @@ def _section(s: Section) -> str:
             f"<p class=hypotheses>{_e(said)}</p>" if (said := _earlier(s)) else "",
             f"<img alt='{_e(s.experiment.QUESTION)}' src='data:image/png;base64,{image}'>" if image else "",
             f"<details><summary>{_counted(s)}</summary>{_table(s.rows)}</details>",
-            f"<p class=about>Run again: <code>{_e(s.command)}</code> ({s.seconds:.0f} CPU seconds)</p>",
+            f"<p class=about>Run again: <code>{_e(s.command)}</code> ({_e(str(s.cost))})</p>",
             f"<p class=about>{_e(s.source)}</p>" if s.source else "",
         ]
     )
@@ -190,7 +211,13 @@ def as_markdown(found: list[Section], level: int = 1) -> str:
         lines += [question, "", f"**{s.verdict.answer.capitalize()}.** {s.verdict.says}", ""]
         lines += [f"- {finding}" for finding in s.verdict.findings]
         lines += ["", said] if (said := _earlier(s)) else []
-        lines += ["", " ".join(filter(None, (f"{_counted(s)}.", s.source))), "", f"    {s.command}", ""]
+        lines += [
+            "",
+            " ".join(filter(None, (f"{_counted(s)}.", f"{s.cost}.", s.source))),
+            "",
+            f"    {s.command}",
+            "",
+        ]
     return "\n".join(lines)
 
 
