@@ -16,7 +16,7 @@ from onelayer.functions import attention_first
 from onelayer.functions.attention_first import Array, Coded, code, construct, fit_readout
 from onelayer.lab.experiment import Case, Earlier, Preset, Row, Verdict
 from onelayer.lab.pictures import factor_line, figure
-from onelayer.lab.statistics import factors, geometric, interval, share
+from onelayer.lab.statistics import factors, geometric, interval
 
 QUESTION = "Can the feed-forward layer before attention be left out, if the mean of errors counts?"
 HYPOTHESES = (
@@ -119,8 +119,8 @@ def verdict(rows: list[Row]) -> Verdict:
     findings.append(f"The difference of the tokens alone: {alone}.")
     best = min(lowest)
     says = (
-        f"For two numbers it can: errors fall with the heads in {share(falls)} codes, to {best:.3g} where the "
-        f"difference of the tokens alone leaves {alone.mean:.3g}. With the most heads they are {min(near):.3g} to "
-        f"{max(near):.3g} times those of ideal codes. For more tokens it is derived, not built."
+        f"For two numbers it can: errors fall with the heads in {sum(falls)} of {len(falls)} codes, to {best:.3g} "
+        f"where the difference of the tokens alone leaves {alone.mean:.3g}. With the most heads they are "
+        f"{min(near):.3g} to {max(near):.3g} times those of ideal codes. For more tokens it is derived, not built."
     )
     return Verdict("yes" if all(falls) and best < alone.mean else "partly", says, tuple(findings))

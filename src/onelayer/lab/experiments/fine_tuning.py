@@ -120,5 +120,22 @@ def verdict(rows: list[Row]) -> Verdict:
         f"Kept in {kept} runs; one answer changed without losing another in {changed}; {whole} of {hurt} runs that "
         "noise had hurt came back."
     )
+    still = all(row["without_gradient"] == row["tensors"] for row in parts["keep"])
+    lost = sum(row["others_lost"] for row in parts["change"])
+    borne = (kept.successes == kept.trials and still, hurt > 0 and whole == 0, lost > 0)
+    for number, (held, why) in enumerate(
+        zip(
+            borne,
+            (
+                f"{kept} runs keep all answers, and {'no' if still else 'some'} tensor has a gradient",
+                f"{whole} of {hurt} runs that noise had hurt came back",
+                f"{lost} other answers were lost, and the change was made in "
+                f"{share(row['first'] for row in parts['change'])} runs",
+            ),
+            strict=True,
+        ),
+        start=1,
+    ):
+        findings.append(f"Hypothesis {number} is {'borne out' if held else 'not borne out'}: {why}.")
     good = [kept.successes == kept.trials, changed.successes == changed.trials, whole == hurt]
     return Verdict("yes" if all(good) else "partly" if any(good) else "no", says, tuple(findings))
