@@ -63,12 +63,15 @@ def test_attention_is_read_as_it_is_said() -> None:
 @pytest.mark.parametrize(("errors", "answer"), [((0.1, 1e-4), "yes"), ((1e-4, 0.1), "no")])
 def test_only_the_longest_training_answers_for_the_recurrence(errors, answer) -> None:
     usual = {f"{kind}{name}": 0.5 for kind in ("error", "built", "copied") for name in ("", "_beyond", "_order2")}
-    usual |= {"first_copies": 0.2, "similar": -0.3}
+    usual |= {"first_copies": 0.2, "similar": -0.3, "ended_by": "plateau"}
     rows = seeds([{**usual, "steps": steps, "error": off} for steps, off in zip((10, 100), errors, strict=True)])
     assert judge(recurrence_circuits, rows).answer == answer
     mixed = [{**row, "error": 1e-4 if row["seed"] else 0.1} for row in rows]
     assert judge(recurrence_circuits, mixed).answer == "partly"
     assert judge(recurrence_circuits, [row for row in rows if row["seed"] < 4]).answer == "open"
+    learning = judge(recurrence_circuits, [{**row, "ended_by": "budget"} for row in rows])
+    assert learning.answer == ("yes" if answer == "yes" else "open")
+    assert ("still learning" in learning.says) == (answer == "no")
 
 
 # rank-rate
@@ -97,6 +100,7 @@ def test_all_terms_are_the_smoother_itself() -> None:
 @pytest.mark.parametrize(("ratios", "answer"), [((0.5, 1.0), "yes"), ((0.5, 2.0), "partly"), ((1.5, 2.0), "no")])
 def test_heads_are_as_near_as_their_mean_squares_say(ratios, answer) -> None:
     usual = {"alpha": 1.0, "mean": 1.0, "logits": 0.1, "built_logits": 0.1, "cosine": 0.9, "built": 0.01}
+    usual["ended_by"] = "plateau"
     rows = seeds([{**usual, "rank": 2 + i, "loss": 0.01 * ratio} for i, ratio in enumerate(ratios)])
     found = judge(rank_rate, rows)
     assert found.answer == answer
@@ -145,7 +149,7 @@ def test_the_lasso_has_zeros_and_is_better_than_least_squares_where_w_is_sparse(
 )
 def test_every_task_counts_for_the_statistics(ratios, answer) -> None:
     usual = {"width": 8, "layers": 1, "steps": 3, "built": 0.1, "least_squares": 0.2, "nothing": 1.0}
-    usual |= dict.fromkeys(("zeros", "built_zeros", "unused", "built_unused"), 0.5)
+    usual |= dict.fromkeys(("zeros", "built_zeros", "unused", "built_unused"), 0.5) | {"ended_by": "plateau"}
     rows = seeds(
         [
             {**usual, "task": task, "loss": 0.1 * r}

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from onelayer.lab import endings
 from onelayer.lab.experiment import Case, Preset, Row, Verdict
 from onelayer.lab.pictures import factor_line, figure
 from onelayer.lab.statistics import exponent, factors, interval, share
@@ -25,7 +26,6 @@ HYPOTHESES = (
 )
 EXTRAS = ("torch",)
 d, n, COUNT, TRUE = 3, 8, 512, 2
-RATE = 1e-2
 #: Share of the answers' variance below which a loss counts as reached, and below which it is only rounding.
 REACHED, ROUNDING = 1e-4, 1e-20
 
@@ -48,7 +48,7 @@ def run(case: Case, seed: int) -> list[Row]:
     fitted = np.linalg.lstsq(H, Y, rcond=None)[0]
     twin = prompts.start({"V": ((case["heads"], d), d**-0.5), "Q": ((case["heads"], d, d), d**-0.5)}, seed)
     tasks = tuple(prompts.given({"Z": Z, "Y": Y}).values())
-    prompts.fit(twin, _loss, lambda _: tasks, case["steps"], RATE, seed)
+    trained = prompts.search(twin, _loss, lambda _: tasks, case["steps"], seed)
     V, Q = prompts.numbers(twin["V"]), prompts.numbers(twin["Q"])
     found = coefficients_of([(V[h][:, None], Q[h]) for h in range(case["heads"])]).reshape(-1)
     variance, size = float((Y**2).mean()), float(np.linalg.norm(p))
@@ -59,6 +59,7 @@ def run(case: Case, seed: int) -> list[Row]:
             "convex": float(((H @ fitted - Y) ** 2).mean() / variance),
             "apart": float(np.linalg.norm(found - p.reshape(-1)) / size),
             "convex_apart": float(np.linalg.norm(fitted - p.reshape(-1)) / size),
+            **trained.row,
         }
     ]
 
@@ -112,5 +113,6 @@ def verdict(rows: list[Row]) -> Verdict:
         f"With as many heads as the answers need or more, Adam's loss is below {REACHED:g} of the variance in "
         f"{reached} runs; that of least squares is below {ROUNDING:g} in {exact}."
     )
-    answer: Any = "yes" if reached.successes == reached.trials else "partly" if reached.successes else "no"
-    return Verdict(answer, says, tuple(findings))
+    answer, reason = endings.answer(enough, [row["loss"] < REACHED for row in enough])
+    findings.append(endings.said(rows))
+    return Verdict(answer, says + reason, tuple(findings))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onelayer.lab import endings
 from onelayer.lab.experiment import Case, Preset, Row, Verdict
 from onelayer.lab.pictures import doublings, factor_line, figure
 from onelayer.lab.statistics import exponent, factors, interval, over, share
@@ -28,7 +29,7 @@ EXTRAS = ("torch",)
 Array = NDArray[Any]
 #: Places of the grid, and terms of the logits, which are orthogonal there.
 PLACES, TERMS = 128, 63
-EXAMPLES, RATE, MEASURED = 16, 3e-2, 2**12
+EXAMPLES, MEASURED = 16, 2**12
 #: Relative: a mean square this near to the built one, or below it, is as good.
 NEAR = 0.1
 
@@ -57,7 +58,7 @@ def run(case: Case, seed: int) -> list[Row]:
     spread = float(np.sqrt((U @ V.T).std() / np.sqrt(m)))  # logits begin as large as those that are wanted
     twin = prompts.start({"U": ((PLACES, m), spread / 2), "V": ((PLACES, m), spread / 2)}, seed)
     loss = _loss_of(U @ V.T)
-    prompts.fit(twin, loss, _drawing(case["batch"]), case["steps"], RATE, seed)
+    ended = prompts.search(twin, loss, _drawing(case["batch"]), case["steps"], seed)
     fresh = prompts.fresh(_drawing(MEASURED), seed)
     P, Q = singular(alpha, m)
     trained = prompts.numbers(twin["U"]) @ prompts.numbers(twin["V"]).T
@@ -69,6 +70,7 @@ def run(case: Case, seed: int) -> list[Row]:
             "logits": _apart(trained, U @ V.T),
             "built_logits": _apart(P @ Q.T, U @ V.T),
             "cosine": prompts.cosine(_centred(trained), _centred(P @ Q.T)),
+            **ended.row,
         }
     ]
 
@@ -155,5 +157,6 @@ def verdict(rows: list[Row]) -> Verdict:
         f"Trained heads are as near to the smoother as the singular functions of their rank (mean square within "
         f"{100 * NEAR:.0f}% or below) in {as_good} runs, and nearer by more than that in {better}."
     )
-    answer: Any = "yes" if as_good.successes == as_good.trials else "partly" if as_good.successes else "no"
-    return Verdict(answer, says, tuple(findings))
+    answer, reason = endings.answer(rows, [row["loss"] < (1 + NEAR) * row["built"] for row in rows])
+    findings.append(endings.said(rows))
+    return Verdict(answer, says + reason, tuple(findings))

@@ -1,0 +1,42 @@
+"""What may be said of training that found nothing: only runs whose loss had stopped falling tell that it does not.
+
+Rows say in `ended_by` what ended a run. Rows that do not say it count as those that the budget ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from onelayer.lab.experiment import Row
+
+Answer = Literal["yes", "no", "partly", "open"]
+
+
+def learning(row: Row) -> bool:
+    """Whether a run may have been still learning when it ended."""
+    return bool(row.get("ended_by") != "plateau")
+
+
+def said(rows: Sequence[Row]) -> str:
+    """How the runs ended, as a finding."""
+    many = sum(learning(row) for row in rows)
+    return f"The budget of steps ended {many} of {len(rows)} runs; in the others the loss had stopped falling."
+
+
+def answer(rows: Sequence[Row], good: Sequence[bool]) -> tuple[Answer, str]:
+    """Whether training found it, from runs and whether each did; and the reason if that stays open."""
+    if good and all(good):
+        return "yes", ""
+    if any(good):
+        return "partly", _reason(rows, good)
+    reason = _reason(rows, good)
+    return ("open" if reason else "no"), reason
+
+
+def _reason(rows: Sequence[Row], good: Sequence[bool]) -> str:
+    failed = [row for row, fine in zip(rows, good, strict=True) if not fine]
+    many = sum(learning(row) for row in failed)
+    if not many:
+        return ""
+    return f" Of the {len(failed)} that did not, {many} were still learning when their budget of steps ended."
