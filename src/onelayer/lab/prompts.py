@@ -141,7 +141,7 @@ def search(
         for name, part in weights.items():
             part.copy_(chosen.weights[name])
     taken = chosen.steps
-    found = "plateau" if ended else "budget"
+    found: Literal["plateau", "budget"] = "plateau" if ended else "budget"
     return Run(chosen.first, chosen.name, taken, found, chosen.best, tuple(chosen.curve), spent + taken - before)
 
 
