@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
@@ -14,6 +15,8 @@ import onelayer
 from onelayer import to_torch
 from onelayer.errors import DataError, OptionError
 from onelayer.lab import trained
+from onelayer.lab.runs import MILESTONES
+from onelayer.lab.sizes import NARROWEST
 from onelayer.lab.trained import (
     Budget,
     Net,
@@ -289,7 +292,26 @@ def test_parameters_are_counted_and_filled() -> None:
     shape = fill(Shape(1, layers=2, heads=2, norm=True, positions=True), task, 5000)
     count = count_parameters(shape, task)
     assert count == sum(p.numel() for p in Net(shape, task).parameters())
-    assert 3500 < count <= 5000
+    assert shape.width >= NARROWEST
+    one_more = replace(shape, hidden=shape.hidden + 1)
+    assert count <= 5000 < count_parameters(one_more, task)
+
+
+def test_small_models_are_wide_rather_than_full_of_units() -> None:
+    """Four layers of 700 parameters would have streams of two components with four units to each."""
+    task = facts()
+    shape = fill(Shape(1, layers=4, norm=True), task, 1500)
+    wasteful = replace(shape, width=shape.width, hidden=4 * shape.width)
+    assert count_parameters(shape, task) <= 1500 < count_parameters(wasteful, task)
+
+
+def test_a_run_keeps_a_few_counts_of_its_way() -> None:
+    ended = train_tuned(Shape(8, hidden=16), facts(), Budget(steps=200, check=5, choosing=100))
+    curve = json.loads(ended.end["curve"])
+    assert 2 <= len(curve) <= MILESTONES
+    assert curve[0][0] == 0
+    assert curve[-1][0] == ended.steps
+    assert curve[-1][1] == round(ended.accuracy, 4)
 
 
 def test_answers_must_fit_the_tokens() -> None:

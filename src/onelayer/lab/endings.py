@@ -5,17 +5,25 @@ Rows say in `ended_by` what ended a run. Rows that do not say it count as those 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from onelayer.lab.experiment import Row
+from onelayer.lab.statistics import share
 
 Answer = Literal["yes", "no", "partly", "open"]
 
 
 def learning(row: Row) -> bool:
     """Whether a run may have been still learning when it ended."""
-    return bool(row.get("ended_by") != "plateau")
+    return bool(row.get("ended_by", "budget") == "budget")
+
+
+def still_learning(trained: Iterable[Row]) -> str:
+    """What is to be said beside an answer of runs that were still learning, if there are any."""
+    cut = [learning(row) for row in trained]
+    says = f" In {share(cut)} trained runs the loss still fell when steps were spent: more may do better."
+    return says if any(cut) else ""
 
 
 def said(rows: Sequence[Row]) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -33,10 +33,6 @@ def framework() -> Any:
     except ImportError:
         raise MissingExtraError("Training", "torch", "train") from None
     return torch
-
-
-#: Components of the residual stream below which a small model has fewer units instead.
-NARROWEST = 8
 
 
 @dataclass(frozen=True)
@@ -210,32 +206,6 @@ def _sizes(shape: Shape, task: Task) -> dict[str, tuple[tuple[int, ...], float]]
 def count_parameters(shape: Shape, task: Task) -> int:
     """Every weight and bias, factors as they are stored, without drawing them."""
     return sum(math.prod(size) for size, _ in _sizes(shape, task).values())
-
-
-def fill(shape: Shape, task: Task, parameters: int) -> Shape:
-    """The widest model of this kind with at most this many parameters, and as many units as then fit.
-
-    Units are four times as many as components, fewer where that would leave less than `NARROWEST` of those: a stream
-    of two components can hold next to nothing, and a layer norm leaves one sign of it.
-    """
-    for ratio in (4, 2, 1):
-        found = _widest(shape, task, parameters, ratio)
-        if found.width >= NARROWEST:
-            break
-    one_more = replace(found, hidden=found.hidden + 1)
-    unit = count_parameters(one_more, task) - count_parameters(found, task)
-    left = max(0, parameters - count_parameters(found, task))
-    return replace(found, hidden=found.hidden + left // unit)
-
-
-def _widest(shape: Shape, task: Task, parameters: int, ratio: int) -> Shape:
-    def of(width: int) -> Shape:
-        return replace(shape, width=width, hidden=ratio * width)
-
-    width = shape.heads
-    while count_parameters(of(width + shape.heads), task) <= parameters:
-        width += shape.heads
-    return of(width)
 
 
 def inside(tokens: Tensor, lengths: Tensor | None) -> Tensor | None:

@@ -24,7 +24,7 @@ COMPUTES = "run"
 #: Where code lies that may change rows, and what of it only judges and draws them.
 CHECKER = "onelayer_checker"
 LIBRARY = {"onelayer", CHECKER}
-TELLING = {f"onelayer.lab.{name}" for name in ("experiment", "statistics", "pictures", "report")}
+TELLING = {f"onelayer.lab.{name}" for name in ("endings", "experiment", "statistics", "pictures", "report")}
 TELLING |= {"onelayer.measure.pictures"}
 
 

@@ -166,16 +166,6 @@ def share(happened: Iterable[Any]) -> Share:
     return Share(sum(found), len(found))
 
 
-def still_learning(trained: Iterable[Row]) -> str:
-    """What is to be said of runs whose steps were spent before their loss stopped falling; nothing if there are none.
-
-    Rows that do not say what ended them are of runs that had no end but their steps.
-    """
-    cut = [row.get("ended_by", "budget") == "budget" for row in trained]
-    says = f" In {share(cut)} trained runs the loss still fell when steps were spent: more may do better."
-    return says if any(cut) else ""
-
-
 def tally(words: Iterable[Any]) -> str:
     """How often each occurs, the most frequent first."""
     found = Counter("not recorded" if word is None else str(word) for word in words)

@@ -8,13 +8,13 @@ person who watches may end it by the clock.
 The budget of tuning is the same for every model: all optimisers and rates start side by side from the same initial
 weights, the worse half is given up after a while, those that are left go on where they were (successive halving).
 Nothing is given up whose loss is above the best one by no more than noise, until all runs together have taken as
-many steps as one may take to its end, or as they are given for choosing; what is then chosen is chosen by noise, and says so.
+many steps as one may take to its end, or as they are given for choosing; what is then chosen is chosen by noise,
+and says so.
 """
 
 from __future__ import annotations
 
 import copy
-import json
 import math
 import time
 from collections.abc import Callable, Iterable
@@ -31,7 +31,6 @@ from onelayer.lab.networks import (
     Task,
     contexts,
     count_parameters,
-    fill,
     framework,
     has_positions,
     inside,
@@ -40,6 +39,8 @@ from onelayer.lab.networks import (
     predict,
 )
 from onelayer.lab.plateaus import Patience, Scale, noise
+from onelayer.lab.runs import Optimiser, Run
+from onelayer.lab.sizes import fill
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -62,10 +63,8 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
-Optimiser = Literal["adam", "adamw"]
-EndedBy = Literal["all right", "plateau", "budget"]
-#: Counts of a run that its row keeps.
-MILESTONES = 16
+#: Called at each count; ends the run by returning True.
+Watch = Callable[[Run], bool]
 #: The last so many counts say how noisy a loss is; it is above another if it is by so many deviations.
 RECENT, CLEARLY = 8, 2.0
 
@@ -86,57 +85,6 @@ class Budget:
     patience: int = 20  # the least counts without a fall after which "plateau" halves the rate
     halvings: int = 5  # in a row, without a lower loss, after which it has stopped falling
     dtype: Literal["float32", "float64"] = "float32"
-
-
-@dataclass(frozen=True)
-class Run:
-    """How a run ended."""
-
-    net: Any
-    rate: float
-    steps: int  # taken; fewer than allowed if every answer came back or the loss stopped falling
-    right: int
-    answers: int
-    loss: float
-    optimiser: Optimiser = "adam"
-    plateau: bool = False  # whether the loss had stopped falling
-    curve: tuple[tuple[int, float, float], ...] = ()  # step, accuracy and loss at every count
-    seconds: float = 0.0  # of CPU, with the runs that were given up
-    by_noise: bool = False  # whether others were given up whose losses were as good, for lack of steps
-
-    @property
-    def exact(self) -> bool:
-        return self.right == self.answers
-
-    @property
-    def accuracy(self) -> float:
-        return self.right / self.answers
-
-    @property
-    def ended(self) -> bool:
-        """Whether more steps would have changed nothing: all answers are right, or the loss stopped falling."""
-        return self.ended_by != "budget"
-
-    @property
-    def ended_by(self) -> EndedBy:
-        return "all right" if self.exact else "plateau" if self.plateau else "budget"
-
-    @property
-    def end(self) -> dict[str, Any]:
-        """For a row: how far it went, what was cut by the budget, and accuracy and loss on the way."""
-        chosen = {"taken": self.steps, "by_noise": int(self.by_noise)}
-        curve = json.dumps([[step, round(right, 4), float(f"{loss:.4g}")] for step, right, loss in self.milestones])
-        return {**chosen, "ended": int(self.ended), "ended_by": self.ended_by, "curve": curve}
-
-    @property
-    def milestones(self) -> list[tuple[int, float, float]]:
-        """A few counts of the curve, the first and the last among them, in equal steps."""
-        picked = np.linspace(0, len(self.curve) - 1, min(len(self.curve), MILESTONES)).round().astype(int)
-        return [self.curve[index] for index in picked]
-
-
-#: Called at each count; ends the run by returning True.
-Watch = Callable[[Run], bool]
 
 
 class Training:

@@ -9,9 +9,10 @@ import numpy as np
 
 from onelayer.compile.approximate import approximate
 from onelayer.compile.memorize import memorize
+from onelayer.lab.endings import still_learning
 from onelayer.lab.experiment import Case, Earlier, Preset, Row, Verdict
 from onelayer.lab.pictures import figure, line
-from onelayer.lab.statistics import Paired, geometric, interval, interval_by_group, paired, still_learning
+from onelayer.lab.statistics import Paired, geometric, interval, interval_by_group, paired
 
 QUESTION = "At equal numbers of parameters, is one constructed layer as good as several trained ones?"
 HYPOTHESES = (
@@ -22,7 +23,8 @@ EARLIER = Earlier(
     "yes, from a single seed",
     "Clearly better, 4 of 4.",
     "the constructed function is the best that the compiler has (it was eight times larger), twins are trained "
-    "until their loss stops falling or their steps are spent, which is said, and errors are compared pair by pair, the mean one as well as the largest.",
+    "until their loss stops falling or their steps are spent, which is said, and have as many parameters; errors "
+    "are compared pair by pair, the mean one as well as the largest.",
 )
 EXTRAS = ("torch",)
 n, VOCABULARY, CLASSES = 4, 32, 16

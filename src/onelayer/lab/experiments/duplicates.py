@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from onelayer.compile.memorize import memorize
 from onelayer.errors import HypothesisError
+from onelayer.lab.endings import still_learning
 from onelayer.lab.experiment import Case, Earlier, Preset, Row, Verdict
 from onelayer.lab.pictures import figure, line
-from onelayer.lab.statistics import interval, interval_by_group, steepness, still_learning
+from onelayer.lab.statistics import interval, interval_by_group, steepness
 from onelayer.measure.recall import recall_answers
 
 QUESTION = "Does one layer need tokens that do not repeat within a sequence?"

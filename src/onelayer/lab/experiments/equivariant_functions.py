@@ -10,9 +10,10 @@ import numpy as np
 
 from onelayer.compile.approximate import approximate
 from onelayer.errors import HypothesisError
+from onelayer.lab.endings import still_learning
 from onelayer.lab.experiment import Case, Earlier, Preset, Row, Verdict
 from onelayer.lab.pictures import figure
-from onelayer.lab.statistics import exponent, factors, geometric, interval, still_learning
+from onelayer.lab.statistics import exponent, factors, geometric, interval
 from onelayer.problems.targets import resolve
 
 QUESTION = (

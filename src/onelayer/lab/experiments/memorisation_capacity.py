@@ -16,6 +16,7 @@ import numpy as np
 
 from onelayer.compile.memorize import memorize
 from onelayer.errors import HypothesisError
+from onelayer.lab.endings import learning
 from onelayer.lab.experiment import Case, Earlier, Preset, Row, Verdict
 from onelayer.lab.pictures import figure, line
 from onelayer.lab.statistics import Interval, Paired, interval, interval_by_group, paired, share, tally
@@ -141,7 +142,7 @@ def plot(rows: list[Row]) -> Any:
             mine = [row for size in sizes for row in best_of(rows, name, size, C).values()]
             label, style = ("trained", "-") if name == "trained" else (f"constructed, {name}", "--")
             line(axes, interval_by_group(mine, "size", "bits_per_parameter"), label, linestyle=style)
-            if cut := [row for row in mine if is_cut(row)]:
+            if name == "trained" and (cut := [row for row in mine if learning(row)]):
                 values = [row["bits_per_parameter"] for row in cut]
                 axes.plot([row["size"] for row in cut], values, "k^", fillstyle="none", label="  still learning")
         axes.set(xscale="log", xlabel="parameters allowed", title=f"{C:,} classes", ylim=(0, None))
@@ -161,11 +162,6 @@ def best_of(rows: list[Row], model: str, size: int, classes: int) -> dict[int, R
     return found
 
 
-def is_cut(row: Row) -> bool:
-    """Whether a twin still learned when its steps were spent: it holds at least what it held then."""
-    return row.get("ended_by") == "budget"
-
-
 def verdict(rows: list[Row]) -> Verdict:
     findings, compared = [], []
     best: list[Row] = []
@@ -180,9 +176,9 @@ def verdict(rows: list[Row]) -> Verdict:
             if held["trained"] and held["float32"]:
                 found, cut = (
                     paired(bits["float32"], bits["trained"], ratio=True),
-                    map(is_cut, held["trained"].values()),
+                    map(learning, held["trained"].values()),
                 )
-                compared.append((found, any(is_cut(row) for row in held["trained"].values())))
+                compared.append((found, any(learning(row) for row in held["trained"].values())))
                 listed += f" (still learning in {share(cut)}); float32 over trained {found}"
             best += held["trained"].values()
             findings.append(f"{C:,} classes, {size:,} parameters, bits a parameter: {listed}.")
