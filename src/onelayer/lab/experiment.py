@@ -10,6 +10,8 @@ A module of `onelayer.lab.experiments` has
     verdict(rows)        the answer, with numbers computed from the rows
 and may have
     EARLIER      what an earlier version of the experiment answered, and why that changed
+    computes(case)           the function of a case and a seed that `run` calls for this setting, where they differ;
+                             then code that only other settings need does not make its rows those of other code
     of_corpus(cases, path)   the same settings on a person's own corpus, for `lab run --corpus FILE`
 
 `judge` asks a module for its verdict: rows of fewer than five seeds have numbers, and no answer.

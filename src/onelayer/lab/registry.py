@@ -17,7 +17,7 @@ from typing import cast
 
 from onelayer.errors import OptionError
 from onelayer.lab import experiments
-from onelayer.lab.experiment import Experiment
+from onelayer.lab.experiment import Case, Experiment
 
 #: What of an experiment computes rows. Which it asks for and what it says of them may change, a row does not.
 COMPUTES = "run"
@@ -46,22 +46,30 @@ def find(name: str) -> Experiment:
     return cast(Experiment, module)
 
 
-def fingerprint(name: str) -> str:
-    """Of the code that computes an experiment's rows and of the library's version: other code, other rows.
+def fingerprint(name: str, case: Case) -> str:
+    """Of the code that computes the rows of a setting and of the library's version: other code, other rows.
 
-    The code is that part of the experiment's own which computes them, and every module of the library that it
-    imports, directly or not; comments, docstrings and imports do not count.
+    The code is that part of the experiment's own which computes them, and every module of the library that this
+    part imports, directly or not; comments, docstrings and imports do not count.
     """
-    module = cast(ModuleType, find(name)).__name__
+    experiment = find(name)
+    computes = getattr(experiment, "computes", None)
+    start = cast(str, computes(case).__name__) if computes else COMPUTES
+    module = cast(ModuleType, experiment).__name__
+    digest = hashlib.sha256(version("onelayer").encode())
+    for each in sorted(stands_on(module, start)):
+        digest.update(each.encode() + code_of(each, start).encode())
+    return digest.hexdigest()[:16]
+
+
+def stands_on(module: str, start: str = COMPUTES) -> set[str]:
+    """A module and all others that it imports, directly or not; of an experiment's own, what ``start`` uses."""
     seen, waiting = {module}, [module]
     while waiting:
-        for found in imported(waiting.pop()) - seen:
-            seen.add(found)
-            waiting.append(found)
-    digest = hashlib.sha256(version("onelayer").encode())
-    for each in sorted(seen):
-        digest.update(each.encode() + code_of(each).encode())
-    return digest.hexdigest()[:16]
+        new = imported(waiting.pop(), start) - seen
+        seen |= new
+        waiting += new
+    return seen
 
 
 @cache
@@ -73,21 +81,24 @@ def _tree(module: str) -> ast.Module:
 
 
 @cache
-def code_of(module: str) -> str:
-    """What a module does, without docstrings, comments and imports; of an experiment, what computes its rows."""
-    kept = [node for node in _tree(module).body if not isinstance(node, (ast.Import, ast.ImportFrom))]
-    if module.startswith(f"{experiments.__name__}."):
-        kept = _reached(kept)
+def code_of(module: str, start: str = COMPUTES) -> str:
+    """What a module does, without docstrings, comments and imports; of an experiment, what ``start`` uses."""
+    kept = [node for node in _body(module, start) if not isinstance(node, (ast.Import, ast.ImportFrom))]
     return "\n".join(ast.unparse(_Bare().visit(copy.deepcopy(node))) for node in kept)
 
 
-def _reached(body: list[ast.stmt]) -> list[ast.stmt]:
-    """Of a module's statements those that `COMPUTES` uses, by what it names and what that names in turn.
+def _body(module: str, start: str) -> list[ast.stmt]:
+    body = _tree(module).body
+    return _reached(body, start) if module.startswith(f"{experiments.__name__}.") else body
+
+
+def _reached(body: list[ast.stmt], start: str) -> list[ast.stmt]:
+    """Of a module's statements those that ``start`` uses, by what it names and what that names in turn.
 
     A statement that gives nothing a name may do anything, so it is one of them, with what it names.
     """
     names = [_names(node, ast.Store) for node in body]
-    reached = {index for index, given in enumerate(names) if COMPUTES in given or not given}
+    reached = {index for index, given in enumerate(names) if start in given or not given}
     waiting = list(reached)
     while waiting:
         used = _names(body[waiting.pop()], ast.Load)
@@ -101,6 +112,8 @@ def _names(node: ast.stmt, how: type[ast.expr_context]) -> set[str]:
     """The names that a statement gives (Store), or those that it uses anywhere within (Load)."""
     if how is ast.Store and isinstance(node, (ast.FunctionDef, ast.ClassDef)):
         return {node.name}
+    if how is ast.Store and isinstance(node, (ast.Import, ast.ImportFrom)):
+        return {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
     return {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, how)}
 
 
@@ -112,10 +125,10 @@ class _Bare(ast.NodeTransformer):
 
 
 @cache
-def imported(module: str) -> frozenset[str]:
+def imported(module: str, start: str = COMPUTES) -> frozenset[str]:
     """The modules of the library that a module imports when it is imported or run, but for those that only tell."""
     found: set[str] = set()
-    for node in _walk(_tree(module)):
+    for node in (inside for statement in _body(module, start) for inside in _walk(statement)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:

@@ -126,8 +126,7 @@ def _source(given: Shipped) -> str:
     """When shipped rows were computed, and how many of them by other code than there is now."""
     days = sorted({str(piece.about["written"])[:10] for piece in given.pieces})
     codes = sorted({str(piece.about["code"]) for piece in given.pieces})
-    now = fingerprint(given.name)
-    stale = sum(piece.about["code"] != now for piece in given.pieces)
+    stale = sum(piece.about["code"] != fingerprint(given.name, piece.case) for piece in given.pieces)
     old = f"; stale: the code has changed since for {stale} of {len(given.pieces)} pieces of work" if stale else ""
     when = " to ".join(dict.fromkeys((days[0], days[-1])))
     return f"Rows that ship with onelayer, preset {given.preset}, computed {when}, code {', '.join(codes)}{old}."

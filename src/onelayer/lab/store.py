@@ -10,7 +10,6 @@ import platform
 import tempfile
 import time
 from dataclasses import dataclass
-from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -42,13 +41,22 @@ class Store:
     def __init__(self, results: Path, name: str, preset: Preset) -> None:
         self.folder, self.name, self.preset = results / name / preset, name, preset
 
-    @cached_property
-    def code(self) -> str:
-        return fingerprint(self.name)
+        self._codes: dict[str, str] = {}
+
+    def code(self, case: Case) -> str:
+        """Of what computes this setting."""
+        said = json.dumps(case, sort_keys=True)
+        if said not in self._codes:
+            self._codes[said] = fingerprint(self.name, case)
+        return self._codes[said]
+
+    def is_current(self, piece: Piece) -> bool:
+        """Whether the code as it is computed this, and not an earlier one."""
+        return bool(piece.about.get("code") == self.code(piece.case))
 
     def path(self, case: Case, seed: int) -> Path:
         """Of the rows that the experiment as it is now gives; what an earlier one gave lies beside them."""
-        text = json.dumps({"name": self.name, "code": self.code, "case": case, "seed": seed}, sort_keys=True)
+        text = json.dumps({"name": self.name, "code": self.code(case), "case": case, "seed": seed}, sort_keys=True)
         return self.folder / f"{hashlib.sha256(text.encode()).hexdigest()[:20]}.parquet"
 
     def has(self, case: Case, seed: int) -> bool:
@@ -58,7 +66,7 @@ class Store:
         arrow, parquet = _arrow()
         self.folder.mkdir(parents=True, exist_ok=True)
         table = arrow.Table.from_pylist([{**case, "seed": seed, **row} for row in rows])
-        about = {"case": case, "seed": seed, "code": self.code, "seconds": seconds, **environment()}
+        about = {"case": case, "seed": seed, "code": self.code(case), "seconds": seconds, **environment()}
         table = table.replace_schema_metadata({META: json.dumps(about).encode()})
         handle, temporary = tempfile.mkstemp(dir=self.folder, suffix=".part")
         os.close(handle)
@@ -91,7 +99,7 @@ class Store:
 
     def seeds(self) -> int:
         """How many seeds were asked for, as far as the files tell."""
-        return 1 + max((piece.seed for piece in self.pieces() if piece.about.get("code") == self.code), default=-1)
+        return 1 + max((piece.seed for piece in self.pieces() if self.is_current(piece)), default=-1)
 
     def put_aside(self) -> Path | None:
         """Move what lies there out of the way; results are never overwritten."""

@@ -8,6 +8,7 @@ and holds all of it. Twins are given two or four bits a parameter and trained un
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cache
 from itertools import combinations
 from typing import Any
@@ -75,11 +76,15 @@ def facts(N: int, classes: int, seed: int) -> tuple[Any, Any]:
     return all_sets()[rng.permutation(len(all_sets()))[:N]], rng.integers(0, classes, (N, n))
 
 
+def computes(case: Case) -> Callable[[Case, int], list[Row]]:
+    return _train if case["model"] == "trained" else _construct
+
+
 def run(case: Case, seed: int) -> list[Row]:
-    return [(_train if case["model"] == "trained" else _construct)(case, seed)]
+    return computes(case)(case, seed)
 
 
-def _construct(case: Case, seed: int) -> Row:
+def _construct(case: Case, seed: int) -> list[Row]:
     """The most sequences that a model of this many parameters gives back exactly."""
 
     def build(N: int) -> Any:
@@ -102,14 +107,14 @@ def _construct(case: Case, seed: int) -> Row:
         else:
             bad = middle
     if best is None:
-        return _row(0, 0, 0.0, 0, 0)
+        return [_row(0, 0, 0.0, 0, 0)]
     layers = best.transformer.feedforward + best.transformer.last_readout
     bits = good * n * math.log2(case["classes"])
     width = max((layer.width for layer in layers), default=0)
-    return _row(best.n_parameters, good * n, bits, len(layers), width)
+    return [_row(best.n_parameters, good * n, bits, len(layers), width)]
 
 
-def _train(case: Case, seed: int) -> Row:
+def _train(case: Case, seed: int) -> list[Row]:
     from onelayer.lab.trained import Budget, Shape, Task, count_parameters, fill, train_tuned
 
     entropy = math.log2(case["classes"])
@@ -124,7 +129,7 @@ def _train(case: Case, seed: int) -> Row:
     budget = Budget(steps=case["steps"], choosing=CHOOSING, short=0.02, check=check, patience=patience, batch=batch)
     ended = train_tuned(shape, task, budget, seed)
     bits = max(0.0, N * n * (entropy - ended.loss / math.log(2)))
-    return _row(count_parameters(shape, task), ended.right, bits, 2, shape.hidden) | ended.end
+    return [_row(count_parameters(shape, task), ended.right, bits, 2, shape.hidden) | ended.end]
 
 
 def _row(parameters: int, answers: int, bits: float, layers: int, width: int) -> Row:
