@@ -45,9 +45,9 @@ MOST_ROWS, MOST_LOGITS = 128, 2**17
 CHOOSING = 8000
 #: Bits a parameter that a twin of this size and so many classes is given, where 2 are not enough to fill it: it holds
 #: less of more (measured with seed 0).
-LOADS = {(8000, 256): 4.0}
+LOADS = {(8000, 256): 4.0, (32000, 256): 3.0}
 #: The most steps of a twin, by its size.
-STEPS = {2000: 36000, 8000: 36000, 32000: 24000}
+STEPS = {2000: 36000, 8000: 36000, 32000: 12000}
 
 
 def cases(preset: Preset) -> list[Case]:
