@@ -15,8 +15,10 @@ from onelayer.lab.statistics import (
     Interval,
     factors,
     geometric,
+    geometric_of,
     interval,
     interval_by_group,
+    interval_of,
     over,
     paired,
     share,
@@ -76,6 +78,24 @@ def test_what_is_left_out_is_counted() -> None:
     assert interval_by_group(rows, "g", "v")[1].dropped == 1
     assert factors(rows, "g", "v")[1].dropped == 2
     assert set(factors(rows, "g", "v")) == {1}  # nobody asked for a value of the second
+
+
+def test_draws_of_a_seed_are_one_value_of_an_interval() -> None:
+    """Twenty rows of each of five seeds know no more than five means: the intervals are as wide."""
+    rng = np.random.default_rng(4)
+    seeds = rng.normal(10.0, 1.0, 5)
+    rows = [{"g": 1, "seed": s, "v": seeds[s] + 0.01 * rng.normal()} for s in range(5) for _ in range(20)]
+    means = [np.mean([row["v"] for row in rows if row["seed"] == s]) for s in range(5)]
+    logs = [np.exp(np.mean([math.log(row["v"]) for row in rows if row["seed"] == s])) for s in range(5)]
+    assert interval_of(rows, "v") == interval(means) == interval_by_group(rows, "g", "v")[1]
+    assert geometric_of(rows, "v") == factors(rows, "g", "v")[1]
+    assert geometric_of(rows, "v").factor == pytest.approx(geometric(logs).factor)
+    assert interval_of(rows, "v").count == 5
+    assert interval_of(rows, "v").half > 3 * interval(row["v"] for row in rows).half
+    rows[0]["v"], rows[1]["v"] = None, math.nan
+    assert (interval_of(rows, "v").count, interval_of(rows, "v").dropped) == (5, 2)
+    lost = [{**row, "v": None} if row["seed"] == 0 else row for row in rows]
+    assert (interval_of(lost, "v").count, geometric_of(lost, "v").dropped) == (4, 20)
 
 
 def test_pairs_see_what_means_do_not() -> None:

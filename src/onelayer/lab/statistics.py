@@ -1,8 +1,8 @@
 """What seeds say together: means, ratios and shares with 95% confidence intervals, and comparisons pair by pair.
 
 Differences have Student's interval; ratios have it on the scale of logarithms (`geometric`), where it cannot reach
-below zero; counts of successes have Wilson's (`share`), which is not empty at 0 or at all. A value that no mean can
-hold (none, not a number, a logarithm of zero) is left out, and counted: what is printed says so.
+below zero; counts of successes have Wilson's (`share`), which is not empty at 0 or at all. The unit of an interval is
+the seed: rows of the same seed are averaged first (`interval_of`, `geometric_of`). A value that no mean can hold (none, not a number, a logarithm of zero) is left out, and counted: what is printed says so.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -78,18 +78,46 @@ def interval(values: Iterable[Any]) -> Interval:
     return Interval(float(x.mean()), float(half), len(x), dropped)
 
 
-def _groups(rows: list[Row], by: str | Callable[[Row], Any], value: str) -> dict[Any, list[Any]]:
-    """The values of each group, groups in order; a group that has none at all is not there."""
+def by_seed(rows: Iterable[Row], value: str | Callable[[Row], Any]) -> dict[Any, list[float]]:
+    """The values of the rows of each seed; rows without a seed stand alone. What is no number is not a number."""
+    found: dict[Any, list[float]] = {}
+    for index, row in enumerate(rows):
+        given = row.get(value) if isinstance(value, str) else value(row)
+        seed = row.get("seed", ("alone", index))
+        found.setdefault(seed, []).append(math.nan if given is None else float(given))
+    return found
+
+
+def _means(of_seeds: Iterable[list[float]]) -> tuple[list[float], int]:
+    """The mean of each seed that has numbers, and how many values are none."""
+    numbers, dropped = [], 0
+    for values in of_seeds:
+        finite = [value for value in values if math.isfinite(value)]
+        dropped += len(values) - len(finite)
+        numbers += [sum(finite) / len(finite)] if finite else []
+    return numbers, dropped
+
+
+def interval_of(rows: Iterable[Row], value: str | Callable[[Row], Any]) -> Interval:
+    """The interval of a value over seeds: several rows of a seed are not independent, and count as their mean."""
+    means, dropped = _means(by_seed(rows, value).values())
+    return replace(interval(means), dropped=dropped)
+
+
+def _groups(rows: list[Row], by: str | Callable[[Row], Any], value: str) -> dict[Any, list[Row]]:
+    """The rows of each group, groups in order; a group that has no value at all is not there."""
     key = (lambda row: row[by]) if isinstance(by, str) else by
-    groups: dict[Any, list[Any]] = {}
+    groups: dict[Any, list[Row]] = {}
     for row in rows:
-        groups.setdefault(key(row), []).append(row.get(value))
-    return {group: groups[group] for group in sorted(groups) if any(v is not None for v in groups[group])}
+        groups.setdefault(key(row), []).append(row)
+    return {
+        group: groups[group] for group in sorted(groups) if any(r.get(value) is not None for r in groups[group])
+    }
 
 
 def interval_by_group(rows: list[Row], by: str | Callable[[Row], Any], value: str) -> dict[Any, Interval]:
-    """The interval of a value for each group, groups in order."""
-    return {group: interval(values) for group, values in _groups(rows, by, value).items()}
+    """The interval of a value over the seeds of each group, groups in order."""
+    return {group: interval_of(some, value) for group, some in _groups(rows, by, value).items()}
 
 
 @dataclass(frozen=True)
@@ -125,9 +153,16 @@ def geometric(values: Iterable[Any]) -> Factor:
     return Factor(math.exp(found.mean), math.exp(min(found.half, 700.0)), found.count, found.dropped)
 
 
+def geometric_of(rows: Iterable[Row], value: str | Callable[[Row], Any]) -> Factor:
+    """The geometric mean of a value over seeds, of each its own geometric mean."""
+    logs = ([math.log(v) if v > 0 else math.nan for v in values] for values in by_seed(rows, value).values())
+    means, dropped = _means(logs)
+    return replace(geometric(map(math.exp, means)), dropped=dropped)
+
+
 def factors(rows: list[Row], by: str, value: str) -> dict[Any, Factor]:
-    """Geometric means for each group, groups in order."""
-    return {group: geometric(values) for group, values in _groups(rows, by, value).items()}
+    """Geometric means over the seeds of each group, groups in order."""
+    return {group: geometric_of(some, value) for group, some in _groups(rows, by, value).items()}
 
 
 @dataclass(frozen=True)
