@@ -298,6 +298,17 @@ def test_fewer_than_five_seeds_have_numbers_and_no_answer(tmp_path) -> None:
     assert answered([row for row in rows if row["seed"] == 2]).says.startswith("One seed is too few")
 
 
+@pytest.mark.usefixtures("toy")
+def test_every_setting_has_five_seeds_of_its_own(tmp_path) -> None:
+    """A setting with one seed does not borrow those of the others."""
+    rows = lab.run("toy", seeds=6, results=tmp_path, jobs=1)
+    few = [row for row in rows if row["start"] > 1 or row["seed"] < 1 + 3 * row["start"]]
+    found = answered(few)
+    assert found.answer == "open"
+    assert found.says.startswith("2 of 6 settings have fewer than 5 seeds (the fewest 1), too few for an answer. ")
+    assert answered([row for row in rows if row["start"] or row["seed"] < 5]).answer == "yes"
+
+
 def test_an_earlier_answer_stands_beside_the_new_one(toy, tmp_path, monkeypatch) -> None:
     lab.run("toy", seeds=5, results=tmp_path, jobs=1)
     monkeypatch.setattr(lab.find("toy"), "EARLIER", Earlier("no", "To <4>.", "We count on."), raising=False)

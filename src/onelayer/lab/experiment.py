@@ -14,7 +14,7 @@ and may have
                              then code that only other settings need does not make its rows those of other code
     of_corpus(cases, path)   the same settings on a person's own corpus, for `lab run --corpus FILE`
 
-`judge` asks a module for its verdict: rows of fewer than five seeds have numbers, and no answer.
+`judge` asks a module for its verdict: rows of which a setting has fewer than five seeds have numbers, and no answer.
 """
 
 from __future__ import annotations
@@ -69,11 +69,18 @@ class Experiment(Protocol):
 
 
 def judge(experiment: Experiment, rows: list[Row]) -> Verdict:
-    """The experiment's verdict, which is "open" for rows of fewer than `FEWEST_SEEDS` seeds."""
-    found, fewest = experiment.verdict(rows), count_seeds(rows)
-    if fewest >= FEWEST_SEEDS or found.answer == "open":
+    """The experiment's verdict, which is "open" where a setting has fewer than `FEWEST_SEEDS` seeds."""
+    found, counts = experiment.verdict(rows), seeds_by_setting(experiment, rows)
+    few = [count for count in counts if count < FEWEST_SEEDS]
+    if not few or found.answer == "open":
         return found
-    seeds = "one seed is" if fewest == 1 else f"{fewest} seeds are"
+    if len(few) < len(counts) or len(set(few)) > 1:
+        says = (
+            f"{len(few)} of {len(counts)} settings have fewer than {FEWEST_SEEDS} seeds (the fewest {min(few)}), "
+            f"too few for an answer. They say: {found.says}"
+        )
+        return replace(found, answer="open", says=says)
+    seeds = "one seed is" if few[0] == 1 else f"{few[0]} seeds are"
     says = f"{seeds.capitalize()} too few for an answer, which takes {FEWEST_SEEDS}. They say: {found.says}"
     return replace(found, answer="open", says=says)
 
@@ -81,6 +88,15 @@ def judge(experiment: Experiment, rows: list[Row]) -> Verdict:
 def count_seeds(rows: list[Row]) -> int:
     """Different seeds among the rows."""
     return len({row["seed"] for row in rows})
+
+
+def seeds_by_setting(experiment: Experiment, rows: list[Row]) -> list[int]:
+    """How many seeds each setting has; what a setting is, the experiment's cases say."""
+    names = experiment.cases("quick")[0]
+    seeds: dict[tuple[Any, ...], set[Any]] = {}
+    for row in rows:
+        seeds.setdefault(tuple(row.get(name) for name in names), set()).add(row["seed"])
+    return [len(each) for each in seeds.values()]
 
 
 def narrow_cases(cases: list[Case], only: Sequence[str]) -> list[Case]:
