@@ -1,8 +1,9 @@
 """What seeds say together: means, ratios and shares with 95% confidence intervals, and comparisons pair by pair.
 
 Differences have Student's interval; ratios have it on the scale of logarithms (`geometric`), where it cannot reach
-below zero; counts of successes have Wilson's (`share`), which is not empty at 0 or at all. The unit of an interval is
-the seed: rows of the same seed are averaged first (`interval_of`, `geometric_of`). A value that no mean can hold (none, not a number, a logarithm of zero) is left out, and counted: what is printed says so.
+below zero; counts of successes have Wilson's (`share`), which is not empty at 0 or at all. The unit of an interval
+is the seed: rows of the same seed are averaged first (`interval_of`, `geometric_of`). A value that no mean can hold
+(none, not a number, a logarithm of zero) is left out, and counted: what is printed says so.
 """
 
 from __future__ import annotations
