@@ -14,7 +14,7 @@ and may have
                              then code that only other settings need does not make its rows those of other code
     of_corpus(cases, path)   the same settings on a person's own corpus, for `lab run --corpus FILE`
 
-`judge` asks a module for its verdict: rows of which a setting has fewer than five seeds have numbers, and no answer.
+`judge` asks a module for its verdict: where a setting has fewer than five seeds, rows have numbers and no answer.
 """
 
 from __future__ import annotations
