@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from onelayer.lab.experiment import Row
-from onelayer.lab.statistics import share
 
 Answer = Literal["yes", "no", "partly", "open"]
 
@@ -22,7 +21,9 @@ def learning(row: Row) -> bool:
 def still_learning(trained: Iterable[Row]) -> str:
     """What is to be said beside an answer of runs that were still learning, if there are any."""
     cut = [learning(row) for row in trained]
-    says = f" In {share(cut)} trained runs the loss still fell when steps were spent: more may do better."
+    says = (
+        f" In {sum(cut)} of {len(cut)} trained runs the loss still fell when steps were spent: more may do better."
+    )
     return says if any(cut) else ""
 
 
@@ -40,6 +41,18 @@ def answer(rows: Sequence[Row], good: Sequence[bool]) -> tuple[Answer, str]:
         return "partly", _reason(rows, good)
     reason = _reason(rows, good)
     return ("open" if reason else "no"), reason
+
+
+def of_settings(settings: Sequence[tuple[Sequence[Row], bool]]) -> tuple[Answer, str]:
+    """The same of settings, each with its runs and whether they did; "open" if there are none."""
+    failed = [rows for rows, good in settings if not good]
+    cut = sum(any(learning(row) for row in rows) for rows in failed)
+    reason = (
+        f" In {cut} of the {len(failed)} cases that do not, runs still learned at their last step." if cut else ""
+    )
+    if len(failed) == len(settings):
+        return ("open" if cut or not settings else "no"), reason
+    return ("partly" if failed else "yes"), reason
 
 
 def _reason(rows: Sequence[Row], good: Sequence[bool]) -> str:

@@ -1,0 +1,23 @@
+"""Runs that were cut by their budget of steps never say no."""
+
+from __future__ import annotations
+
+from onelayer.lab.endings import answer, of_settings
+
+FLAT, CUT, RIGHT = {"ended_by": "plateau"}, {"ended_by": "budget"}, {"ended_by": "all right"}
+
+
+def test_a_no_needs_runs_whose_loss_had_stopped_falling() -> None:
+    assert answer([FLAT, FLAT], [False, False]) == ("no", "")
+    assert answer([FLAT, CUT], [False, False])[0] == "open"
+    assert answer([CUT, CUT], [True, True]) == ("yes", "")
+    assert answer([FLAT, RIGHT], [False, True])[0] == "partly"
+
+
+def test_settings_are_judged_by_all_of_their_runs() -> None:
+    assert of_settings([([FLAT, RIGHT], True), ([RIGHT, CUT], True)]) == ("yes", "")
+    assert of_settings([([FLAT, FLAT], False), ([FLAT], False)]) == ("no", "")
+    found, reason = of_settings([([FLAT, CUT], False), ([FLAT], False)])
+    assert (found, reason) == ("open", " In 1 of the 2 cases that do not, runs still learned at their last step.")
+    assert of_settings([([FLAT, CUT], False), ([FLAT], True)])[0] == "partly"
+    assert of_settings([]) == ("open", "")
