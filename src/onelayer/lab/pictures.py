@@ -42,4 +42,5 @@ def line(axes: Any, points: dict[Any, Interval], label: str, **style: Any) -> No
     x = list(points)
     y = [point.mean for point in points.values()]
     half = [point.half for point in points.values()]
-    axes.errorbar(x, y, yerr=half, label=label, marker="o", markersize=4, capsize=2, **style)
+    style = {"marker": "o", "markersize": 4, "capsize": 2, **style}
+    axes.errorbar(x, y, yerr=half, label=label, **style)
