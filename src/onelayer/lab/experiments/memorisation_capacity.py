@@ -20,7 +20,7 @@ from onelayer.errors import HypothesisError
 from onelayer.lab.endings import learning
 from onelayer.lab.experiment import Case, Earlier, Preset, Row, Verdict
 from onelayer.lab.pictures import figure, line
-from onelayer.lab.statistics import Interval, Paired, interval, interval_by_group, paired, share, tally
+from onelayer.lab.statistics import Interval, Paired, interval, interval_by_group, interval_of, paired, tally
 
 QUESTION = "Does a constructed layer hold more bits a parameter than a trained one of the same size?"
 HYPOTHESES = (
@@ -46,6 +46,8 @@ CHOOSING = 8000
 #: Bits a parameter that a twin of this size and so many classes is given, where 2 are not enough to fill it: it holds
 #: less of more (measured with seed 0).
 LOADS = {(8000, 256): 4.0, (32000, 256): 3.0}
+#: Models, and how they are drawn.
+LOOKS = (("float32", "o", "--"), ("float64", "D", "--"), ("trained", "v", "-"))
 #: The most steps of a twin, by its size.
 STEPS = {2000: 36000, 8000: 36000, 32000: 12000}
 
@@ -144,21 +146,31 @@ def _row(parameters: int, answers: int, bits: float, layers: int, width: int) ->
 
 def plot(rows: list[Row]) -> Any:
     every = sorted({row["classes"] for row in rows})
-    made, all_axes = figure(columns=len(every), width=4 * len(every))
+    made, all_axes = figure(columns=min(2, len(every)), panels=len(every), width=5 * min(2, len(every)))
     for axes, C in zip(all_axes, every, strict=True):
         sizes = sorted({row["size"] for row in rows if row["classes"] == C})
-        for name in ("float32", "float64", "trained"):
+        for (name, marker, style), aside in zip(LOOKS, (0.93, 1.0, 1.075), strict=True):
             mine = [row for size in sizes for row in best_of(rows, name, size, C).values()]
-            label, style = ("trained", "-") if name == "trained" else (f"constructed, {name}", "--")
-            line(axes, interval_by_group(mine, "size", "bits_per_parameter"), label, linestyle=style)
-            if name == "trained" and (cut := [row for row in mine if learning(row)]):
-                values = [row["bits_per_parameter"] for row in cut]
-                axes.plot([row["size"] for row in cut], values, "k^", fillstyle="none", label="  still learning")
+            points = interval_by_group(mine, "size", "bits_per_parameter")
+            label = "trained" if name == "trained" else f"constructed, {name}"
+            if points:
+                line(
+                    axes,
+                    {aside * size: bits for size, bits in points.items()},
+                    label,
+                    linestyle=style,
+                    marker=marker,
+                )
+        for said, marker in (("still learning", "^"), ("held all that it was given", "s")):
+            some = [r for size in sizes for r, why in _unsure(rows, size, C).values() if why == said]
+            if some:
+                at = [1.15 * row["size"] for row in some]
+                axes.plot(at, [r["bits_per_parameter"] for r in some], f"k{marker}", fillstyle="none", label=said)
         axes.set(xscale="log", xlabel="parameters allowed", title=f"{C:,} classes", ylim=(0, None))
         axes.set_xticks(sizes, [f"{size:,}" for size in sizes], minor=False)
         axes.minorticks_off()
-    all_axes[0].set_ylabel("bits of answers a parameter")
-    all_axes[0].legend(fontsize="small")
+        axes.set_ylabel("bits of answers a parameter")
+        axes.legend(fontsize="small")
     return made
 
 
@@ -171,45 +183,82 @@ def best_of(rows: list[Row], model: str, size: int, classes: int) -> dict[int, R
     return found
 
 
+def _unsure(rows: list[Row], size: int, classes: int) -> dict[int, tuple[Row, str]]:
+    """By seed, the best twin, and why it may hold more than it did: "" if it cannot.
+
+    It still learned when its steps were spent, or one with a larger load did; or it held all that it was given, and
+    none was given more.
+    """
+    found = {}
+    for seed, best in best_of(rows, "trained", size, classes).items():
+        own = [row for row in rows if row["seed"] == seed and row["load"] >= best["load"]]
+        loads = {row["load"] for row in own if row["model"] == "trained"}
+        tried = [best_of([r for r in own if r["load"] == load], "trained", size, classes) for load in loads]
+        most = [of_seed[seed] for of_seed in tried if seed in of_seed]
+        full = best.get("ended_by") == "all right" and best["load"] == max(row["load"] for row in most)
+        why = "still learning" if any(map(learning, most)) else "held all that it was given" if full else ""
+        found[seed] = best, why
+    return found
+
+
 def verdict(rows: list[Row]) -> Verdict:
-    findings, compared = [], []
+    findings: list[str] = []
+    compared: list[tuple[Paired, list[str]]] = []
     best: list[Row] = []
     for C in sorted({row["classes"] for row in rows}):
         for size in sorted({row["size"] for row in rows if row["classes"] == C}):
-            held = {name: best_of(rows, name, size, C) for name in ("float32", "float64", "trained")}
             bits = {
-                name: {seed: row["bits_per_parameter"] for seed, row in of_seed.items()}
-                for name, of_seed in held.items()
+                name: {seed: row["bits_per_parameter"] for seed, row in best_of(rows, name, size, C).items()}
+                for name, _, _ in LOOKS
             }
             listed = ", ".join(f"{name} {interval(values.values())}" for name, values in bits.items() if values)
-            if held["trained"] and held["float32"]:
-                found, cut = (
-                    paired(bits["float32"], bits["trained"], ratio=True),
-                    map(learning, held["trained"].values()),
-                )
-                compared.append((found, any(learning(row) for row in held["trained"].values())))
-                listed += f" (still learning in {share(cut)}); float32 over trained {found}"
-            best += held["trained"].values()
+            twins = _unsure(rows, size, C)
+            if twins:
+                listed += f" ({_limits(twins)})"
+            if twins and bits["float32"]:
+                found = paired(bits["float32"], bits["trained"], ratio=True)
+                compared.append((found, [why for _, why in twins.values() if why]))
+                listed += f"; float32 over trained {found}"
+            best += [row for row, _ in twins.values()]
             findings.append(f"{C:,} classes, {size:,} parameters, bits a parameter: {listed}.")
     trained = [row for row in rows if row["model"] == "trained"]
     if not compared:
         return Verdict("open", "There are not both constructed and trained models to compare.", tuple(findings))
     findings.append(
-        f"Twins (one layer, float32) were at their end in {share(r['ended'] for r in trained)} runs; ended by: "
-        f"{tally(r.get('ended_by') for r in trained)}. In {share(r.get('by_noise') for r in trained)} the steps "
-        "for choosing a rate were spent before rates differed by more than noise."
+        f"Twins (one layer, float32) ended by: {tally(r.get('ended_by') for r in trained)}. In "
+        f"{sum(bool(r.get('by_noise')) for r in trained)} of {len(trained)} runs the steps for choosing a rate "
+        "were spent before rates differed by more than noise."
     )
-    return _answer(compared, findings, interval(row["bits_per_parameter"] for row in best))
+    return _answer(compared, findings, interval_of(best, "bits_per_parameter"))
 
 
-def _answer(compared: list[tuple[Paired, bool]], findings: list[str], trained: Interval) -> Verdict:
-    above, below = sum(one.above for one, _ in compared), sum(one.below for one, _ in compared)
-    cut = sum(one.above and still for one, still in compared)
-    answer: Any = "yes" if above == len(compared) and not cut else "no" if below == len(compared) else "partly"
+def _limits(twins: dict[int, tuple[Row, str]]) -> str:
+    """What the best twins of a setting were given, and how many of them that or their steps limited."""
+    loads = " or ".join(f"{load:g}" for load in sorted({row["load"] for row, _ in twins.values()}))
+    ends = (row.get("ended_by") for row, _ in twins.values())
+    said = f"given {loads} bits a parameter"
+    for what, count in (
+        ("held all that it was given", sum(end == "all right" for end in ends)),
+        ("still learning", sum(why == "still learning" for _, why in twins.values())),
+    ):
+        said += f", {what} in {count} of {len(twins)} runs" if count else ""
+    return said
+
+
+def _answer(compared: list[tuple[Paired, list[str]]], findings: list[str], trained: Interval) -> Verdict:
+    """A twin that may hold more than it did says nothing where the construction held more."""
+    above, below = [why for one, why in compared if one.above], sum(one.below for one, _ in compared)
+    sure = sum(not why for why in above)
+    answer: Any = "partly" if sure or below else "open"
+    answer = "yes" if sure == len(compared) else "no" if below == len(compared) else answer
     says = (
-        f"In float32, like with like, the construction holds clearly more in {above} of {len(compared)} settings "
-        f"and clearly less in {below}; twins hold {trained} bits a parameter."
+        f"In float32, like with like, the construction holds clearly more in {len(above)} of {len(compared)} "
+        f"settings and clearly less in {below}; twins hold {trained} bits a parameter."
     )
-    if cut:
-        says += f" In {cut} of the {above}, twins still learned when their steps were spent, and may hold more."
-    return Verdict(answer if above or below else "open", says, tuple(findings))
+    for what, told in (
+        ("still learning", "twins still learned when their steps were spent"),
+        ("held all that it was given", "twins held all that they were given"),
+    ):
+        if count := sum(what in why for why in above):
+            says += f" In {count} of the {len(above)}, {told}, and may hold more."
+    return Verdict(answer, says, tuple(findings))
