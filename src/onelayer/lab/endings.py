@@ -48,7 +48,9 @@ def of_settings(settings: Sequence[tuple[Sequence[Row], bool]]) -> tuple[Answer,
     failed = [rows for rows, good in settings if not good]
     cut = sum(any(learning(row) for row in rows) for rows in failed)
     reason = (
-        f" In {cut} of the {len(failed)} cases that do not, runs still learned at their last step." if cut else ""
+        f" In {cut} of the {len(failed)} cases that do not, runs were still learning when their steps were spent."
+        if cut
+        else ""
     )
     if len(failed) == len(settings):
         return ("open" if cut or not settings else "no"), reason
