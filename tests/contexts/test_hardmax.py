@@ -158,7 +158,7 @@ def test_direction_is_checked(direction) -> None:
 def test_requests_are_checked() -> None:
     X, Y, _ = witness([1.0])
     head = Attention(np.ones((1, 1, 1)), np.ones((1, 1, 1)), np.ones((1, 1, 1)), np.ones((1, 1, 1)))
-    with pytest.raises(HypothesisError, match="hardmax layer; the layer is softmax"):
+    with pytest.raises(HypothesisError, match="the layer has softmax attention"):
         refutes(head, X, Y)
     with pytest.raises(HypothesisError, match="share none"):
         softmax_separates(X, Y + 100)

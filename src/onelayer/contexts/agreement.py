@@ -7,7 +7,7 @@ floating point within a stated rounding radius, or, for hardmax, exactly, the sa
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from onelayer.network import Attention
 from onelayer.network.forward import run_attention
-from onelayer.network.heads import visible_keys
+from onelayer.network.heads import visible_to
 
 Array = NDArray[Any]
 
@@ -37,7 +37,7 @@ class Agreement:
 def ids(attention: Attention, X: Array) -> Array:
     """Ids [n, width] of one sequence [n, width]: the residual stream after the layer."""
     h = X[None]
-    updated: Array = (h + run_attention(attention, h, visible_keys(len(X), None, attention.causal)))[0]
+    updated: Array = (h + run_attention(attention, h, visible_to(attention, h, None)))[0]
     return updated
 
 
@@ -60,7 +60,7 @@ def compare_exactly(attention: Attention, X: Array, Y: Array) -> Agreement:
     """The same for a hardmax layer, over the rational numbers that its float weights are."""
     pairs = shared_places(X, Y)
     weights: dict[str, Any] = {k: _rational(w) for k, w in vars(attention).items() if isinstance(w, np.ndarray)}
-    exact = Attention(**weights, kind=attention.kind, causal=attention.causal)
+    exact = replace(attention, **weights)
     a, b = (ids(exact, _rational(Z)) for Z in (X, Y))
     difference = max((max(abs(x - y) for x, y in zip(a[i], b[j], strict=True)) for i, j in pairs), default=0)
     return Agreement(difference == 0, float(difference), 0.0, pairs)

@@ -1,6 +1,6 @@
 """Theorem 1 as a pair of sequences: what no hardmax layer tells apart, and a softmax head does.
 
-Statement  one layer of hardmax attention is not a contextual mapping, whatever its heads, sizes and weights.
+Statement  one layer of hardmax attention on all tokens is not a contextual mapping, whatever its heads and weights.
 Gives      collinear sequences X, Y with different tokens that get equal ids at every token they share.
 Rests on   hardmax sees only extreme points and means.
 Why        it is why the library uses softmax: the same data, one softmax head of rank 1, and the ids differ.
@@ -76,9 +76,21 @@ def refutes(attention: Attention, X: ArrayLike, Y: ArrayLike) -> Agreement:
     The layer is run in its own floating point first. If the ids differ by more than rounding, float64 has broken
     a tie (a slope that is zero, but not in floating point), and the same pass over rational numbers decides.
     """
-    if attention.kind != "hardmax":
+    found = [
+        name
+        for name, there in (
+            (f"{attention.kind} attention", attention.kind != "hardmax"),
+            ("a window", attention.window is not None),
+            ("a channel that says which tokens are keys", attention.context is not None),
+        )
+        if there
+    ]
+    if found:
         raise HypothesisError(
-            "theorem_1", "a hardmax layer", "the layer is softmax", 'Set kind="hardmax", or use softmax_separates.'
+            "theorem_1",
+            "a hardmax layer whose heads see all tokens, or all before them",
+            f"the layer has {' and '.join(found)}",
+            'Use Attention(..., kind="hardmax") without it, or softmax_separates.',
         )
     first, second = np.asarray(X, np.float64), np.asarray(Y, np.float64)
     agreement = compare(attention, first, second)

@@ -1,10 +1,12 @@
 """Softmax counts in proportions: {u, v} and {u, u, v, v} are the same to it.
 
-Statement  a head without positions sees its sequence only through the share of each token in it.
+Statement  a softmax or hardmax head that sees all tokens, without positions, sees only the share of each of them.
 Gives      sequences of different lengths with equal outputs at equal tokens, for any weights and biases.
 Rests on   nothing.
 Why        it is the exact limit of what contexts can tell apart (Lemmas D and G reach it).
-Differs    it holds behind any feed-forward stack and for hardmax; positions end it, or a token with the length.
+Differs    it holds behind any feed-forward stack and for hardmax; positions end it, a causal mask, a window, a
+           token with the length, and sums in place of averages (linear, relu, mesa). Flagged keys, loops and
+           further layers are not covered.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from numpy.typing import ArrayLike
 from onelayer.contexts.agreement import Agreement
 from onelayer.errors import HypothesisError
 from onelayer.impossible import collision
-from onelayer.impossible.collision import Collision
+from onelayer.impossible.collision import Collision, has_positions, has_token_ids, refuse
 from onelayer.network import Transformer
 from onelayer.statements import CATALOGUE
 
@@ -24,21 +26,13 @@ STATEMENT = CATALOGUE["empirical_measure"]
 
 def hypotheses(model: Transformer) -> None:
     """Refuse a model that sees places, or prefixes instead of whole sequences."""
-    e = model.embedding
-    if e is not None and e.positions is not None and np.ptp(e.positions, axis=0).any():
-        raise HypothesisError(
-            "empirical_measure",
-            "a model without positions",
-            "its embedding adds a different vector at each place",
-            "Leave the positions out to see the limit.",
-        )
-    if model.attention.causal:
-        raise HypothesisError(
-            "empirical_measure",
-            "a layer that sees whole sequences",
-            "the layer is causal, so the first v of {u, u, v, v} sees u twice and v once",
-            "Compare last tokens only.",
-        )
+    parts = (
+        ("token ids", has_token_ids(model)),
+        ("positions", has_positions(model)),
+        ("a causal mask", model.attention.causal),  # the first v of {u, u, v, v} sees u twice and v once
+    )
+    needs = "one layer of softmax or hardmax attention on real tokens, without positions and without a causal mask"
+    refuse("empirical_measure", needs, model, parts, "Leave it out to see the limit.")
 
 
 def witness(u: ArrayLike, v: ArrayLike, times: int = 2) -> tuple[Collision, ...]:
