@@ -196,7 +196,7 @@ def _judge_hypotheses(keep: list[Row], change: list[Row], hurt: list[Row]) -> li
     kept, whole = share(map(_whole, keep)), sum(map(_whole, hurt))
     failed = [row for row in hurt if not _whole(row)]
     costly = [row for row in change if row["others_lost"]]
-    judged = (
+    judged: tuple[tuple[bool, list[Row], str], ...] = (
         (
             kept.successes == kept.trials and still,
             [],
