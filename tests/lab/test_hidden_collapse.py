@@ -49,7 +49,7 @@ def test_merges_are_counted_by_scale_and_rate_with_intervals_over_seeds() -> Non
 
 def test_an_interval_counts_seeds_and_not_the_runs_of_one_seed() -> None:
     """Seed 0 merges contexts at both scales: one seed of five."""
-    found = hidden_collapse.verdict(rows_of(lambda scaled, rate, seed: seed == 0 and rate == 1e-3))
+    found = hidden_collapse.verdict(rows_of(lambda _, rate, seed: seed == 0 and rate == 1e-3))
     assert found.answer == "yes"
     assert "at rates up to 0.001 2 of 10, by 1 of 5 (4 to 62%) seeds" in found.says
 

@@ -156,7 +156,7 @@ def _merging_runs(rows: list[Row], scaled: bool | None = None) -> list[Row]:
 
 
 def _seeds(rows: list[Row]) -> str:
-    """Of how many seeds a run at one rate or another merged contexts: runs of one seed are no trials of their own."""
+    """How many seeds merged contexts at one rate or another: runs of one seed are no trials of their own."""
     merging = {row["seed"] for row in _merging_runs(rows)}
     return str(share(seed in merging for seed in sorted({row["seed"] for row in rows})))
 

@@ -3,11 +3,15 @@
 The bits are those of the nearest two of M contexts of one token of each sequence, log2(span / distance) in the
 largest coordinate, beside the same for points drawn at random, without attention. Contexts of two tokens of one
 sequence are apart as their queries are, so that for them the rank of the queries counts; their own tokens tell them
-apart as well. The other half of the law: trained models whose weights are rounded to b bits.
+apart as well. Heads are compared with points pair by pair: the same seed, size and rank. A million contexts are
+looked at up to rank 4; at rank 8 their nearest pair takes minutes to find, and 65,536 are the most.
+The other half of the law: trained models whose weights are rounded to b bits, and the fewest that keep 95% of the
+answers that the model has without rounding.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import combinations
 from typing import Any
 
@@ -16,9 +20,10 @@ from numpy.typing import NDArray
 
 from onelayer.contexts.boltzmann import softmax
 from onelayer.errors import MissingExtraError
+from onelayer.lab.endings import still_learning
 from onelayer.lab.experiment import Case, Earlier, Preset, Row, Verdict
 from onelayer.lab.pictures import figure, line
-from onelayer.lab.statistics import interval, interval_by_group, tally
+from onelayer.lab.statistics import Interval, Paired, interval, interval_by_group, paired, tally
 
 Array = NDArray[Any]
 
@@ -37,27 +42,36 @@ EARLIER = Earlier(
 EXTRAS = ("torch", "sklearn")
 d, n, CLASSES, WIDTH = 8, 4, 16, 16
 #: Bits to which trained weights are rounded.
-ROUNDED = (2, 3, 4, 5, 6, 8, 10, 12)
+ROUNDED = tuple(range(2, 13))
+#: The share of the answers before rounding that is to be kept.
+KEPT = 0.95
+#: The most contexts at a rank whose nearest pair is looked for; any number at other ranks.
+MOST = {8: 65536}
 
 
 def cases(preset: Preset) -> list[Case]:
     quick = preset == "quick"
-    sizes = (64, 1024, 16384) if quick else (64, 256, 1024, 4096, 16384, 65536, 2**18, 10**6)
+    sizes = (64, 1024, 16384) if quick else (64, 1024, 16384, 65536, 10**6)
     made: list[Case] = [
         {"model": model, "N": N, "rank": s, "queries": r, "steps": 0}
         for N in sizes
         for s in (1, 2, 4, 8)
+        if MOST.get(s, N) >= N
         for model, r in (("head", 1), ("head", d), ("control", 0))
     ]
-    ranks, N, steps = ((1, 4, 16), 48, 1200) if quick else ((1, 2, 4, 8, 16), 96, 20000)
+    ranks, N, steps = ((1, 4, 16), 48, 1200) if quick else ((1, 2, 4, 8, 16), 96, 6000)
     return made + [{"model": "trained", "N": N, "rank": r, "queries": r, "steps": steps} for r in ranks]
 
 
+def computes(case: Case) -> Callable[[Case, int], list[Row]]:
+    return _train if case["model"] == "trained" else _nearest
+
+
 def run(case: Case, seed: int) -> list[Row]:
-    return _train_rows(case, seed) if case["model"] == "trained" else [_nearest(case, seed)]
+    return computes(case)(case, seed)
 
 
-def _nearest(case: Case, seed: int) -> Row:
+def _nearest(case: Case, seed: int) -> list[Row]:
     rng = np.random.default_rng([seed, case["N"], case["rank"], case["queries"]])
     M, s = case["N"], case["rank"]
     points = rng.standard_normal((M, s)) if case["model"] == "control" else contexts(case, rng)
@@ -66,7 +80,7 @@ def _nearest(case: Case, seed: int) -> Row:
     bits = float(np.log2(span / gap)) if gap > 0 else None
     law = 2 * float(np.log2(M)) / s
     about = {"contexts": M, "gap": gap, "bits": bits, "law": law, "spread": float(np.log2(span / sigma))}
-    return about | dict.fromkeys(("b", "accuracy", "taken", "ended", "ended_by", "by_noise", "parameters"))
+    return [about | dict.fromkeys(("b", "accuracy", "taken", "ended", "ended_by", "by_noise", "parameters"))]
 
 
 def contexts(case: Case, rng: np.random.Generator) -> Array:
@@ -90,7 +104,7 @@ def nearest_pair(points: Array) -> float:
     return float(KDTree(points).query(points, k=2, p=np.inf)[0][:, 1].min())
 
 
-def _train_rows(case: Case, seed: int) -> list[Row]:
+def _train(case: Case, seed: int) -> list[Row]:
     """Recall of a twin as it is, and with every tensor rounded to this many bits."""
     from onelayer.lab.trained import Budget, Shape, Task, count_parameters, predict, train_tuned
 
@@ -138,8 +152,11 @@ def _name(row: Row) -> str:
     return "control" if row["model"] == "control" else f"head, queries of rank {row['queries']}"
 
 
-def fit_law(rows: list[Row]) -> tuple[Any, Any]:
-    """Slope and offset of bits - log2(span/sigma) against 2 log2(M)/s, over seeds."""
+def fit_law(rows: list[Row]) -> tuple[Interval, Interval]:
+    """Slope and offset of bits - log2(span/sigma) against 2 log2(M)/s, one line for each seed.
+
+    The intervals are over seeds: how far the few sizes and ranks lie from a line is not in them.
+    """
     slopes, offsets = [], []
     for seed in sorted({row["seed"] for row in rows}):
         some = [row for row in rows if row["seed"] == seed and row["bits"] is not None]
@@ -150,31 +167,107 @@ def fit_law(rows: list[Row]) -> tuple[Any, Any]:
     return interval(slopes), interval(offsets)
 
 
+def compare_bits(rows: list[Row], name: str, rank: int) -> Paired:
+    """Bits of a head's contexts minus those of points drawn at random, over seeds.
+
+    The sizes of one seed are one pair: their mean, of those sizes that both have.
+    """
+    head, control = (
+        {(row["seed"], row["N"]): row["bits"] for row in _of(rows, kind, rank)} for kind in (name, "control")
+    )
+    both = [key for key in head if control.get(key) is not None and head[key] is not None]
+    seeds = sorted({seed for seed, _ in both})
+    missing = len({seed for seed, _ in [*head, *control]}) - len(seeds)
+    means = (np.mean([head[key] - control[key] for key in both if key[0] == seed]) for seed in seeds)
+    return Paired(interval(means), missing)
+
+
+def _of(rows: list[Row], name: str, rank: int) -> list[Row]:
+    return [row for row in rows if row["model"] != "trained" and _name(row) == name and row["rank"] == rank]
+
+
+def fewest_bits(rows: list[Row]) -> dict[int, int | None]:
+    """By seed, the fewest bits a weight from which on `KEPT` of the recall before rounding is kept."""
+    found: dict[int, int | None] = {}
+    for seed in sorted({row["seed"] for row in rows}):
+        recall = {row["b"]: row["accuracy"] for row in rows if row["seed"] == seed}
+        lost = [b for b in ROUNDED if recall[b] < KEPT * recall[32]]
+        enough = [b for b in ROUNDED if b > max(lost, default=0)]
+        found[seed] = min(enough, default=None)
+    return found
+
+
 def verdict(rows: list[Row]) -> Verdict:
-    findings, slopes = [], {}
     measured = [row for row in rows if row["model"] != "trained"]
-    for name in dict.fromkeys(_name(row) for row in measured):
-        some = [row for row in measured if _name(row) == name]
-        slopes[name], offset = fit_law(some)
-        most = max(row["contexts"] for row in some)
-        bits = interval_by_group([row for row in some if row["contexts"] == most], "rank", "bits")
-        listed = ", ".join(f"{found} at rank {s}" for s, found in bits.items())
+    names = list(dict.fromkeys(_name(row) for row in measured))
+    slopes = {name: fit_law([row for row in measured if _name(row) == name])[0] for name in names}
+    findings = [_law(measured, name) for name in names]
+    heads = [name for name in names if name != "control"]
+    compared = {
+        (name, s): compare_bits(rows, name, s) for name in heads for s in sorted({r["rank"] for r in measured})
+    }
+    findings += [
+        f"{name}, bits more than points drawn at random, pair by pair of seed and size: "
+        + ", ".join(f"{found} at rank {s}" for (head, s), found in compared.items() if head == name)
+        + "."
+        for name in heads
+        if "control" in names
+    ]
+    if equal := [row for row in measured if row["gap"] == 0]:
+        where = tally(f"{_name(row)} of rank {row['rank']}, {row['N']:,} contexts" for row in equal)
         findings.append(
-            f"{name}: slope {slopes[name]}, offset {offset}; {most:,} contexts: bits a coordinate {listed}."
+            f"In {len(equal)} of {len(measured)} draws two points are equal, which no bits tell apart; bits and "
+            f"slopes are of the others. Where: {where}."
         )
-    trained = [row for row in rows if row["model"] == "trained"]
-    for r in sorted({row["rank"] for row in trained}):
-        some = [row for row in trained if row["rank"] == r]
-        recall = interval_by_group(some, "b", "accuracy")
-        listed = ", ".join(f"{recall[b]} at {b}" for b in (3, 4, 6, 8, 32) if b in recall)
-        ended = tally(row["ended_by"] for row in some if row["b"] == 32)
-        findings.append(f"Trained at rank {r}, recall by bits a weight: {listed}; ended by: {ended}.")
-    heads = [slope for name, slope in slopes.items() if name != "control"]
-    if not heads or "control" not in slopes or not all(slope.count for slope in slopes.values()):
+    said, kept = _trained([row for row in rows if row["model"] == "trained"])
+    findings += said
+    if not heads or "control" not in names or not all(slope.count for slope in slopes.values()):
         return Verdict("open", "There are not both heads and points drawn at random.", tuple(findings))
+    apart = [f"{found} at rank {s} ({name})" for (name, s), found in compared.items() if found.above or found.below]
     says = (
-        f"Bits a coordinate grow by {' and '.join(map(str, heads))} for each bit of 2 log2(M)/s (queries and keys "
-        f"of rank 1 and {d}), {slopes['control']} without attention: the rank of the values decides."
+        f"Bits a coordinate grow by {' and '.join(str(slopes[name]) for name in heads)} for each bit of "
+        f"2 log2(M)/s (queries and keys of rank 1 and {d}), {slopes['control']} without attention. Of "
+        f"{len(compared)} comparisons with points drawn at random {len(apart)} are clearly apart"
+        f"{', in bits: ' + '; '.join(apart) if apart else ''}.{kept}"
     )
     lawful = all(0.8 < slope.mean < 1.2 for slope in slopes.values())
-    return Verdict("yes" if lawful else "partly", says, tuple(findings))
+    answer: Any = "yes" if lawful and not apart else "partly" if lawful else "no"
+    return Verdict(answer, says, tuple(findings))
+
+
+def _law(rows: list[Row], name: str) -> str:
+    some = [row for row in rows if _name(row) == name]
+    slope, offset = fit_law(some)
+    bits = []
+    for s in sorted({row["rank"] for row in some}):
+        most = max(row["N"] for row in some if row["rank"] == s)
+        found = interval(row["bits"] for row in some if (row["rank"], row["N"]) == (s, most))
+        bits.append(f"{found} at rank {s} ({most:,} contexts)")
+    laws = len({row["law"] for row in some})
+    return (
+        f"{name}: slope {slope}, offset {offset} (lines through {laws} values of the law, intervals over seeds "
+        f"only); bits a coordinate: {', '.join(bits)}."
+    )
+
+
+def _trained(rows: list[Row]) -> tuple[list[str], str]:
+    """Recall by bits and the fewest that are enough, as findings; and the lowest rank against the highest."""
+    findings, fewest = [], {}
+    for r in sorted({row["rank"] for row in rows}):
+        some = [row for row in rows if row["rank"] == r]
+        whole, recall = [row for row in some if row["b"] == 32], interval_by_group(some, "b", "accuracy")
+        listed = ", ".join(f"{recall[b]} at {b}" for b in (3, 4, 6, 8, 32) if b in recall)
+        fewest[r] = fewest_bits(some)
+        ended = tally(row["ended_by"] for row in whole)
+        findings.append(
+            f"Trained at rank {r}, recall by bits a weight: {listed}; fewest bits that keep {KEPT:.0%} of it: "
+            f"{interval(fewest[r].values())}; ended by: {ended}.{still_learning(whole)}"
+        )
+    if len(fewest) < 2:
+        return findings, ""
+    low, high = min(fewest), max(fewest)
+    more = paired(fewest[low], fewest[high])
+    return findings, (
+        f" To keep {KEPT:.0%} of recall, trained weights of rank {low} take {interval(fewest[low].values())} bits "
+        f"and those of rank {high} {interval(fewest[high].values())}: pair by pair {more} more."
+    )

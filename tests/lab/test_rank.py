@@ -1,0 +1,96 @@
+"""Heads are compared with random points seed by seed; what no bits can tell apart is counted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from onelayer.lab.experiments import rank
+from onelayer.lab.registry import stands_on
+
+SIZES, LAWS = (64, 1024), {64: 6.0, 1024: 10.0}
+
+
+def measured(more: dict[int, float], seeds: int = 5) -> list[dict[str, Any]]:
+    """Heads and points of ranks 1 and 8, whose bits follow the law; heads need so many ``more`` at each rank."""
+    rows = []
+    for model, queries in (("head", 1), ("head", 8), ("control", 0)):
+        for N in SIZES:
+            for s in (1, 8):
+                for seed in range(seeds):
+                    law = 2 * LAWS[N] / s
+                    drawn = 0.5 * ((seed * 7 + N) % 5)  # common to the head and the points of a seed
+                    bits = law + 3.0 + drawn + (more.get(s, 0.0) + 0.01 * seed if model == "head" else 0.02)
+                    row = {"model": model, "N": N, "rank": s, "queries": queries, "seed": seed, "gap": 1e-3}
+                    rows.append(row | {"bits": bits, "law": law, "spread": 3.0, "b": None})
+    return rows
+
+
+def trained(recall: dict[int, dict[int, float]], ended_by: str = "plateau") -> list[dict[str, Any]]:
+    """By rank and bits a weight, the same for five seeds; recall that is not given is whole."""
+    about = {"model": "trained", "N": 48, "ended_by": ended_by}
+    return [
+        {**about, "rank": r, "queries": r, "seed": seed, "b": b, "accuracy": found.get(b, 1.0)}
+        for r, found in recall.items()
+        for seed in range(5)
+        for b in (*rank.ROUNDED, 32)
+    ]
+
+
+def test_a_head_that_needs_more_bits_at_one_rank_is_found_pair_by_pair() -> None:
+    """What both share is five times as large as the difference, and the slopes are those of the law."""
+    rows = measured({8: 0.4})
+    found = rank.verdict(rows)
+    assert found.answer == "partly"
+    assert "2 are clearly apart" in found.says
+    assert "0.4 ± 0.02 at rank 8 (head, queries of rank 1)" in found.says
+    assert rank.compare_bits(rows, "head, queries of rank 8", 8).above
+    assert not rank.compare_bits(rows, "head, queries of rank 8", 1).above
+
+
+def test_the_same_bits_at_every_rank_are_a_yes() -> None:
+    assert rank.verdict(measured({})).answer == "yes"
+
+
+def test_sizes_of_one_seed_are_no_more_pairs() -> None:
+    found = rank.compare_bits(measured({8: 0.4}), "head, queries of rank 1", 8)
+    assert (found.found.count, found.missing) == (5, 0)
+    without = [row for row in measured({8: 0.4}) if row["model"] == "head" or row["seed"] < 3]
+    found = rank.compare_bits(without, "head, queries of rank 1", 8)
+    assert (found.found.count, found.missing) == (3, 2)
+
+
+def test_equal_points_are_counted() -> None:
+    rows = measured({})
+    rows[0] |= {"gap": 0.0, "bits": None}
+    found = [text for text in rank.verdict(rows).findings if "two points are equal" in text]
+    assert len(found) == 1
+    assert found[0].startswith("In 1 of 60 draws")
+    assert "head, queries of rank 1 of rank 1, 64 contexts 1" in found[0]
+
+
+def test_the_fewest_bits_are_those_from_which_on_recall_is_kept() -> None:
+    """At 4 bits it is kept by luck, and lost again at 5; shares are of what the model had."""
+    lucky = trained({1: {2: 0.1, 3: 0.5, 4: 0.8, 5: 0.5, 32: 0.8}})
+    assert set(rank.fewest_bits(lucky).values()) == {6}
+    assert set(rank.fewest_bits(trained({1: dict.fromkeys(rank.ROUNDED, 0.5)})).values()) == {None}
+
+
+def test_ranks_are_compared_by_the_bits_that_keep_recall() -> None:
+    few, many = dict.fromkeys(range(2, 4), 0.2), dict.fromkeys(range(2, 7), 0.2)
+    found = rank.verdict(measured({}) + trained({1: many, 16: few}))
+    assert "rank 1 take 7 ± 0 bits and those of rank 16 4 ± 0: pair by pair 3 ± 0 more" in found.says
+    cut = rank.verdict(measured({}) + trained({1: many, 16: few}, "budget"))
+    assert any("more may do better" in text for text in cut.findings)
+
+
+def test_the_full_preset_looks_at_a_million_contexts_where_it_can() -> None:
+    most = {s: max(case["N"] for case in rank.cases("full") if case["rank"] == s) for s in (1, 2, 4, 8)}
+    assert most == {1: 10**6, 2: 10**6, 4: 10**6, 8: 65536}
+
+
+@pytest.mark.parametrize(("model", "there"), [("head", False), ("trained", True)])
+def test_only_trained_rows_stand_on_training(model: str, there: bool) -> None:
+    name = rank.computes({"model": model}).__name__
+    assert ("onelayer.lab.trained" in stands_on(rank.__name__, name)) == there
