@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from onelayer.interfaces.plan import Plan, count_with_commas
-from onelayer.lab.functions import fit_transformer
+from onelayer.lab.functions import fill_closely, fit_transformer
 from onelayer.lab.statistics import Factor, Interval
+from onelayer.lab.trained import Shape, Task, count_parameters, fill
 from onelayer.problems.targets import resolve
 
 
@@ -15,8 +17,19 @@ def test_more_steps_leave_a_smaller_error() -> None:
     few, many = (fit_transformer(target, 400, 1, steps, 0) for steps in (5, 300))
     assert many.error < few.error / 2
     assert few.width == many.width
-    assert many.parameters <= 400
+    assert abs(many.parameters / 400 - 1) <= 0.02
     assert fit_transformer(target, 400, 1, 5, 0) == few
+
+
+@pytest.mark.parametrize("parameters", [335, 500, 767, 2000, 8000])
+@pytest.mark.parametrize("layers", [1, 2, 4])
+def test_twins_of_any_depth_have_equally_many_parameters(parameters: int, layers: int) -> None:
+    task = Task(np.zeros((4, 2, 1), np.float32), np.zeros((4, 2, 1)), "reals")
+    kind = Shape(1, layers=layers, norm=True)
+    shape, widest = fill_closely(kind, task, parameters), fill(kind, task, parameters)
+    assert abs(count_parameters(shape, task) / parameters - 1) <= 0.02
+    assert abs(shape.width - widest.width) <= 3
+    assert min(shape.width, shape.hidden) >= 1
 
 
 @pytest.mark.parametrize(
