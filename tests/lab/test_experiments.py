@@ -27,8 +27,8 @@ SMALL = {
     "depth": [
         {"task": "memory", "model": "constructed", "layers": 1, "size": 12, "d": 1, "steps": 0},
         {"task": "memory", "model": "trained", "layers": 2, "size": 12, "d": 1, "steps": 10},
-        {"task": "interaction", "model": "constructed", "layers": 1, "size": 2, "d": 1, "steps": 0},
-        {"task": "interaction", "model": "trained", "layers": 1, "size": 2, "d": 1, "steps": 10},
+        {"task": "standardise", "model": "constructed", "layers": 1, "size": 2, "d": 1, "steps": 0},
+        {"task": "standardise", "model": "trained", "layers": 1, "size": 2, "d": 1, "steps": 10},
     ],
     "equivariant-functions": [
         *(

@@ -43,6 +43,8 @@ EXTRAS = ("torch", "sklearn")
 d, n, CLASSES, WIDTH = 8, 4, 16, 16
 #: Bits to which trained weights are rounded.
 ROUNDED = tuple(range(2, 13))
+#: Steps of all rates and optimisers together until one of them is left.
+CHOOSING = 1200
 #: The share of the answers before rounding that is to be kept.
 KEPT = 0.95
 #: The most contexts at a rank whose nearest pair is looked for; any number at other ranks.
@@ -59,7 +61,7 @@ def cases(preset: Preset) -> list[Case]:
         if MOST.get(s, N) >= N
         for model, r in (("head", 1), ("head", d), ("control", 0))
     ]
-    ranks, N, steps = ((1, 4, 16), 48, 1200) if quick else ((1, 2, 4, 8, 16), 96, 6000)
+    ranks, N, steps = ((1, 4, 16), 48, 1200) if quick else ((1, 2, 4, 8, 16), 48, 6000)
     return made + [{"model": "trained", "N": N, "rank": r, "queries": r, "steps": steps} for r in ranks]
 
 
@@ -112,7 +114,8 @@ def _train(case: Case, seed: int) -> list[Row]:
     sets = np.array(list(combinations(range(24), n)))
     task = Task(sets[rng.permutation(len(sets))[: case["N"]]], rng.integers(0, CLASSES, (case["N"], n)))
     shape = Shape(WIDTH, hidden=4 * WIDTH, rank=case["rank"])
-    ended = train_tuned(shape, task, Budget(steps=case["steps"]), seed)
+    budget = Budget(steps=case["steps"], choosing=min(case["steps"], CHOOSING))
+    ended = train_tuned(shape, task, budget, seed)
     said = {**ended.end, "parameters": count_parameters(shape, task)}
     nothing = dict.fromkeys(("contexts", "gap", "bits", "law", "spread"))
     rows, whole = [{**nothing, "b": 32, "accuracy": ended.accuracy, **said}], ended.net

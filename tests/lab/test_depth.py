@@ -1,0 +1,89 @@
+"""One constructed layer against depths: pair by pair, with equal parameters, and fair to runs that were cut."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from onelayer.lab.experiments import depth
+from onelayer.lab.registry import stands_on
+
+torch.set_num_threads(1)
+
+
+def row(model: str, seed: int, error: float, **more: Any) -> dict[str, Any]:
+    said = {"task": "polynomial:3", "model": model, "layers": 1, "size": 2, "d": 1, "seed": seed, "accuracy": None}
+    said |= {"parameters": 767, "error": error, "mean_error": error / 3, "ended_by": "plateau"}
+    return said | more
+
+
+def rows_of(error: float, **more: Any) -> list[dict[str, Any]]:
+    """One constructed model for all seeds, and twins of about this error."""
+    built = [row("constructed", seed, 0.02) for seed in range(5)]
+    return built + [row("trained", seed, error * (1 + 0.1 * seed), **more) for seed in range(5)]
+
+
+def test_a_model_that_is_the_same_for_all_seeds_has_no_interval() -> None:
+    found = depth.verdict(rows_of(0.2)).findings[0]
+    assert "constructed 0.02 (the same for all seeds) (767 (the same for all seeds) parameters)" in found
+    assert "trained over constructed" in found
+
+
+@pytest.mark.parametrize(
+    ("error", "ended_by", "answer"),
+    [
+        (0.2, "plateau", "yes"),
+        (0.2, "budget", "open"),
+        (0.001, "plateau", "no"),
+        (0.001, "budget", "no"),
+        (0.017, "plateau", "open"),
+    ],
+)
+def test_a_twin_that_was_cut_may_be_better_and_is_never_worse(error: float, ended_by: str, answer: str) -> None:
+    assert depth.verdict(rows_of(error, ended_by=ended_by)).answer == answer
+
+
+def test_an_error_of_zero_has_no_ratio_and_is_counted() -> None:
+    rows = rows_of(0.2)
+    rows[-1] |= {"error": 0.0}
+    assert "(1 left out)" in depth.verdict(rows).findings[0]
+
+
+def test_twins_of_other_sizes_are_counted() -> None:
+    rows = rows_of(0.2)
+    rows[-1] |= {"parameters": 720}
+    said = [text for text in depth.verdict(rows).findings if text.startswith("Twins have")]
+    assert said == [
+        "Twins have 0.939 to 1.000 times the parameters of the constructed layer; 1 of 5 are off by more than 2%."
+    ]
+
+
+def test_twins_have_the_parameters_that_the_constructed_layer_has() -> None:
+    case = {"task": "polynomial:3", "model": "trained", "layers": 4, "size": 2, "d": 1, "steps": 1}
+    (twin,) = depth.run(case, 0)
+    assert abs(twin["parameters"] / depth.FUNCTIONS["polynomial:3", 2, 1] - 1) <= depth.EQUAL
+    (built,) = depth.run({**case, "task": "memory", "model": "constructed", "size": 24, "steps": 0}, 0)
+    (twin,) = depth.run({**case, "task": "memory", "size": 24}, 0)
+    assert abs(twin["parameters"] / built["parameters"] - 1) <= depth.EQUAL
+
+
+def test_the_number_of_parameters_is_that_of_what_is_compiled() -> None:
+    case = {"task": "standardise", "model": "constructed", "layers": 1, "size": 2, "d": 1, "steps": 0}
+    first, second = (depth.run(case, seed) for seed in (0, 1))
+    assert first == second
+    assert first[0]["parameters"] == depth.FUNCTIONS["standardise", 2, 1]
+
+
+def test_every_function_of_the_presets_has_its_number_of_parameters() -> None:
+    for preset in ("quick", "full"):
+        for case in depth.cases(preset):  # type: ignore[arg-type]
+            assert case["task"] == "memory" or (case["task"], case["size"], case["d"]) in depth.FUNCTIONS
+
+
+def test_rows_of_trained_functions_do_not_stand_on_the_compiler() -> None:
+    name = depth.computes({"task": "standardise", "model": "trained"}).__name__
+    seen = stands_on(depth.__name__, name)
+    assert "onelayer.lab.functions" in seen
+    assert not {"onelayer.compile.approximate", "onelayer.compile.memorize"} & seen
