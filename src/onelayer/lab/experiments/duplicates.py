@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from onelayer.errors import HypothesisError
 from onelayer.lab.endings import still_learning
 from onelayer.lab.experiment import Case, Earlier, Preset, Row, Verdict
 from onelayer.lab.pictures import figure, line
-from onelayer.lab.statistics import interval, interval_by_group, steepness
+from onelayer.lab.statistics import interval, interval_by_group, steepness, tally
 from onelayer.measure.recall import recall_answers
 
 QUESTION = "Does one layer need tokens that do not repeat within a sequence?"
@@ -40,36 +41,50 @@ N, VOCABULARY, LENGTH, WIDTH, CLASSES = 40, 30, 10, 4, 8
 SMALL = {"n": 3, "vocabulary": 5, "sequences": 8}
 #: Of the trained layer, which has more parameters than answers.
 TRAINED_WIDTH = 32
+#: Steps of all its rates and optimisers together until one of them is left.
+CHOOSING = 800
+#: Curves that lie on each other are drawn beside each other: each mapping its mark, and so much to the right.
+MARKS, ASIDE = "osD^vP", 0.008
 
 
 def cases(preset: Preset) -> list[Case]:
-    size = {"n": LENGTH, "vocabulary": VOCABULARY, "sequences": N if preset == "quick" else 10 * N}
-    rates = range(0, 100, 10)
-    exponents = range(0, 13, 2) if preset == "quick" else range(13)
-    repeats = [{"part": "repeats", "rate": rate / 100, "distance": 1.0, **size} for rate in rates]
+    quick = preset == "quick"
+    size = {"n": LENGTH, "vocabulary": VOCABULARY, "sequences": N}
+    repeats = [{"part": "repeats", "rate": rate / 100, "distance": 1.0, **size} for rate in range(0, 100, 10)]
     few = [{"part": "few", "rate": rate, "distance": 1.0, **SMALL} for rate in (0.0, 1 / 3)]
-    similar = [{"part": "similar", "rate": 0.0, "distance": 10.0**-k, **size} for k in exponents]
-    quick, steps = preset == "quick", 800 if preset == "quick" else 5000
+    similar = [{"part": "similar", "rate": 0.0, "distance": 10.0**-k, **size} for k in range(0, 13, 1 + quick)]
     built = [{"model": "constructed", "steps": 0, **case} for case in repeats + few + similar]
-    trained = [*(repeats[::3] if quick else repeats), *(similar[:4] if quick else similar)]
-    return built + [{"model": "trained", "steps": steps, **case} for case in trained]
+    trained = [*repeats[:: 9 if quick else 3], *(case for case in similar if case["distance"] >= 10.0**-4)]
+    return built + [{"model": "trained", "steps": 800 if quick else 3000, **case} for case in trained]
+
+
+def computes(case: Case) -> Callable[[Case, int], list[Row]]:
+    return _train if case["model"] == "trained" else _construct
 
 
 def run(case: Case, seed: int) -> list[Row]:
+    return computes(case)(case, seed)
+
+
+def _draw(case: Case, seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
     rng = np.random.default_rng([seed, round(100 * case["rate"]), case["n"]])
-    X, Y = _similar(case, rng) if case["part"] == "similar" else _repeat_tokens(case, rng)
-    if case["model"] == "trained":
-        return [_train_row(X, Y, case["steps"], seed)]
+    return _similar(case, rng) if case["part"] == "similar" else _repeat_tokens(case, rng)
+
+
+def _construct(case: Case, seed: int) -> list[Row]:
+    X, Y = _draw(case, seed)
     return [_build_row(X, Y, mapping, dtype, seed) for mapping in MAPPINGS for dtype in DTYPES]
 
 
-def _train_row(X: NDArray[Any], Y: NDArray[Any], steps: int, seed: int) -> Row:
+def _train(case: Case, seed: int) -> list[Row]:
     from onelayer.lab.trained import Budget, Shape, Task, train_tuned
 
+    X, Y = _draw(case, seed)
     shape = Shape(TRAINED_WIDTH, hidden=4 * TRAINED_WIDTH, norm=True)
-    ended = train_tuned(shape, Task(X.astype(np.float32), Y), Budget(steps=steps), seed)
+    budget = Budget(steps=case["steps"], choosing=min(case["steps"], CHOOSING))
+    ended = train_tuned(shape, Task(X.astype(np.float32), Y), budget, seed)
     row: Row = {"mapping": "trained", "dtype": "float32", "refused": "", "recall": ended.accuracy, "why": ""}
-    return row | {"gap": None, "bits": None, "rank": None} | ended.end
+    return [row | {"gap": None, "bits": None, "rank": None} | ended.end]
 
 
 def _build_row(X: NDArray[Any], Y: NDArray[Any], mapping: Any, dtype: str, seed: int) -> Row:
@@ -125,40 +140,51 @@ def _similar(case: Case, rng: np.random.Generator) -> tuple[NDArray[Any], NDArra
 
 
 def plot(rows: list[Row]) -> Any:
-    made, (left, middle, right, last) = figure(columns=2, width=10, panels=4)
+    made, (left, middle, right, last) = figure(columns=2, width=11, panels=4)
     repeats, similar = _part(rows, "repeats"), _part(rows, "similar")
     for axes, some, by in ((left, repeats, "rate"), (last, similar, "distance")):
         mine = [row for row in some if row["mapping"] == "trained"]
-        line(axes, interval_by_group(mine, by, "recall"), "trained, float32", color="black")
-    for dtype, look in (("float32", ":"), ("float64", "-")):
-        some = [row for row in similar if row["mapping"] == "lattice" and row["dtype"] == dtype]
-        line(last, interval_by_group(some, "distance", "recall"), f"lattice, {dtype}", linestyle=look, color="C5")
+        line(
+            axes, interval_by_group(mine, by, "recall"), "trained, float32", color="black", marker="*", markersize=9
+        )
     for mapping in MAPPINGS:
-        colour = {"color": f"C{MAPPINGS.index(mapping)}"}
-        style = colour | ({"linestyle": "--", "alpha": 0.8} if mapping in STRICT else {})
-        mine = [row for row in repeats if row["mapping"] == mapping]
-        line(left, interval_by_group(mine, "rate", "recall"), mapping, **style)
+        _draw_repeats(left, "recall", repeats, mapping)
         if mapping not in STRICT:
-            line(
-                middle,
-                interval_by_group([r for r in mine if r["dtype"] == "float64"], "rate", "bits"),
-                mapping,
-                **colour,
-            )
-            for dtype, look in (("float32", ":"), ("float64", "-")):
-                some = [row for row in similar if row["mapping"] == mapping and row["dtype"] == dtype]
-                if points := interval_by_group(some, "distance", "bits"):
-                    label = f"{mapping}, {dtype}"
-                    line(right, points, label, linestyle=look, **colour)
-    left.set(xlabel="share of places that repeat a token", ylabel="share of answers recalled", ylim=(-0.03, 1.03))
+            _draw_repeats(middle, "bits", repeats, mapping)
+            _draw_similar(right, "bits", similar, mapping)
+            _draw_similar(last, "recall", similar, mapping)
+    left.set(xlabel="share of places that repeat a token", ylabel="share of answers recalled, float64")
     middle.set(xlabel="share of places that repeat a token", ylabel="bits needed, float64", ylim=(0, None))
     right.set(xscale="log", xlabel="distance of similar sequences", ylabel="bits needed, where not refused")
     last.set(xscale="log", xlabel="distance of similar sequences", ylabel="share of answers recalled")
-    last.set_ylim(-0.03, 1.03)
+    for axes in (left, last):
+        axes.set_ylim(-0.05, 1.05)
     for axes in (left, middle, right, last):
         if axes.get_legend_handles_labels()[1]:
-            axes.legend(fontsize="small")
+            axes.legend(fontsize="x-small")
     return made
+
+
+def _look(mapping: str) -> dict[str, Any]:
+    place = MAPPINGS.index(mapping)
+    return {"color": f"C{place}", "marker": MARKS[place], "fillstyle": "none", "markersize": 6}
+
+
+def _draw_repeats(axes: Any, value: str, rows: list[Row], mapping: str) -> None:
+    mine = [row for row in rows if (row["mapping"], row["dtype"]) == (mapping, "float64")]
+    moved = ASIDE * (MAPPINGS.index(mapping) - len(MAPPINGS) / 2)
+    points = {rate + moved: point for rate, point in interval_by_group(mine, "rate", value).items()}
+    if points:
+        line(axes, points, mapping, linestyle="--" if mapping in STRICT else "-", **_look(mapping))
+
+
+def _draw_similar(axes: Any, value: str, rows: list[Row], mapping: str) -> None:
+    moved = 1 + 12 * ASIDE * (2 * MAPPINGS.index(mapping) - len(MAPPINGS))
+    for dtype, style in (("float32", ":"), ("float64", "-")):
+        mine = [row for row in rows if (row["mapping"], row["dtype"]) == (mapping, dtype)]
+        points = {t * moved: point for t, point in interval_by_group(mine, "distance", value).items()}
+        if points:
+            line(axes, points, f"{mapping}, {dtype}", linestyle=style, **_look(mapping))
 
 
 def verdict(rows: list[Row]) -> Verdict:
@@ -191,9 +217,11 @@ def _twins(rows: list[Row]) -> list[str]:
     said = []
     for part, by, what in (("repeats", "rate", "repeated places"), ("similar", "distance", "distance")):
         if found := interval_by_group(_part(rows, part), by, "recall"):
+            some = _part(rows, part)
             shown = ", ".join(f"{share} at {value:g}" for value, share in found.items())
-            who = f"A trained layer (width {TRAINED_WIDTH}, {rows[0]['steps']:,} steps)"
-            said.append(f"{who} recalls, by {what}: {shown}.{still_learning(_part(rows, part))}")
+            who = f"A trained layer (width {TRAINED_WIDTH}, at most {rows[0]['steps']:,} steps)"
+            ended = tally(row.get("ended_by") for row in some)
+            said.append(f"{who} recalls, by {what}: {shown}; ended by: {ended}.{still_learning(some)}")
     return said
 
 
