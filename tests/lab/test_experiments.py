@@ -55,10 +55,16 @@ SMALL = {
         {**GENERATED, "model": "trained", "rank": 32, "steps": 10},
     ],
     "softmax-and-boltzmann": [
-        {"part": "window", "levels": 6, "n": 3, "spacing": "even", "draws": 2},
-        {"part": "window", "levels": 6, "n": 3, "spacing": "random", "draws": 2},
-        {"part": "lemmas", "levels": 5, "n": 2, "spacing": "random", "draws": 2},
-        {"part": "trained", "levels": 5, "n": 2, "spacing": "even", "draws": 20},
+        *(
+            {"part": part, "levels": 6, "n": 3, "spacing": spacing, "draws": 2, "start": start, "steps": steps}
+            for part, spacing, start, steps in (
+                ("window", "even", 0.0, 0),
+                ("window", "random", 0.0, 0),
+                ("lemmas", "random", 0.0, 0),
+                ("trained", "even", 1e-7, 20),
+                ("trained", "even", 50.0, 20),
+            )
+        ),
     ],
     "networks-as-sequences": [{"networks": 12}],
     "predictive-coding": [

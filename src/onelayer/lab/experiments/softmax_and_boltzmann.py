@@ -1,38 +1,44 @@
-"""The Boltzmann operator over temperatures: where it tells sets apart, and how far above the lemmas it stays."""
+"""The Boltzmann operator over temperatures: where it tells sets apart, and how far above the lemmas it stays.
+
+Of evenly spaced levels both edges of the window are derived. Of random levels the cold one is; their means all
+differ, so the hot one is 0, or, where two means are nearer than the bits, none is derived. Nothing is claimed of
+what lies between the edges: sets meet there wherever their values change order, which is counted.
+"""
 
 from __future__ import annotations
 
 import math
-from decimal import Decimal, localcontext
-from itertools import combinations, pairwise
+from collections.abc import Callable
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onelayer.contexts.boltzmann import (
-    boltzmann,
-    lemma_1_level_gap,
-    lemma_1_log_separation_lower,
-    lemma_b_separation_lower,
-)
-from onelayer.lab import temperatures
+from onelayer.contexts.boltzmann import boltzmann
+from onelayer.lab.ended_temperatures import describe_trained, draw_trained, say_where_they_end
 from onelayer.lab.experiment import Case, Earlier, Preset, Row, Verdict
+from onelayer.lab.lemma_bounds import compare_lemmas
 from onelayer.lab.pictures import figure, line
 from onelayer.lab.statistics import geometric, interval, interval_by_group, share
+from onelayer.lab.temperatures import crossings, edges
 
+Array = NDArray[Any]
 QUESTION = "At which temperatures does one softmax head tell sets of tokens apart?"
 HYPOTHESES = (
     "Too hot, the operator is a mean and sets with equal means meet; too cold, it is a maximum and all sets with "
-    "the same largest entry meet (hardmax): ids separate only in a window between.",
-    "Both edges follow from a series, and Adam, which knows nothing of it, ends between them.",
+    "the same largest entry meet (hardmax): ids separate only in a window, and there but for the temperatures at "
+    "which values of two sets change order.",
+    "Of evenly spaced levels both edges follow from a series, of random ones the cold edge; and Adam, which knows "
+    "nothing of them, ends between them wherever a head starts.",
     "Lemma 1 asks for entries 2 log n + 3 apart and promises a gap of (log n)^2 e^(-2r), far below what happens; "
     "Lemma B, derived here, asks for 2 and is attained up to a small factor.",
 )
 EARLIER = Earlier(
     "partly",
-    "Where float32 tells most draws apart was measured; both edges were read off a picture.",
-    "both edges are derived and compared with what is measured, and trained heads are placed between them.",
+    "Sets are told apart between two edges, derived for random levels as well, and trained heads end there.",
+    "different means counted as told apart, which so many bits may not see; sets that change order meet inside, "
+    "which was not counted; and heads had no start outside.",
 )
 EXTRAS = ("torch",)
 #: Fewest bits by which the nearest ids differ, relative to their spread, for a dtype to tell them apart.
@@ -43,107 +49,87 @@ GAPS = (2.0, 4.0, 8.0)
 #: Draws whose logits spread wider are left out: their gaps are below the range of float64.
 WIDEST = 600.0
 DRAWS = {"quick": 40, "full": 200}
+#: Powers of two between which temperatures are tried, and how many are drawn between the edges of a draw.
+HOTTEST, COLDEST, BETWEEN = -8, 10, 64
+#: Inverse temperatures at which trained heads start, and the steps that they take at most.
+STARTS, STEPS = (1e-7, 1e-3, 1.0, 10.0, 50.0), {"quick": 1000, "full": 6000}
 
 
 def cases(preset: Preset) -> list[Case]:
     sizes = [(12, 3)] if preset == "quick" else [(12, 3), (12, 6), (24, 3)]
-    common = {"draws": DRAWS[preset]}
-    windows = [
-        {"part": "window", "levels": levels, "n": n, "spacing": spacing, **common}
-        for levels, n in sizes
-        for spacing in ("even", "random")
-    ]
     few = [(5, 2), (6, 3)] if preset == "quick" else [(5, 2), (6, 3), (8, 4), (10, 5)]
-    steps = 300 if preset == "quick" else 5000
-    trained = [{"part": "trained", "levels": 8, "n": 3, "spacing": "even", "draws": steps}]
-    return (
-        windows
-        + trained
-        + [{"part": "lemmas", "levels": levels, "n": n, "spacing": "random", **common} for levels, n in few]
-    )
+    draws = {"draws": DRAWS[preset]}
+    return [
+        *(_case("window", *size, spacing, **draws) for size in sizes for spacing in ("even", "random")),
+        *(_case("trained", 8, 3, "even", start=start, steps=STEPS[preset]) for start in STARTS),
+        *(_case("lemmas", *size, "random", **draws) for size in few),
+    ]
+
+
+def _case(part: str, levels: int, n: int, spacing: str, draws: int = 1, start: float = 0.0, steps: int = 0) -> Case:
+    sizes = {"levels": levels, "n": n, "spacing": spacing}
+    return {"part": part, **sizes, "draws": draws, "start": start, "steps": steps}
+
+
+def computes(case: Case) -> Callable[[Case, int], list[Row]]:
+    parts = {"window": _window_rows, "trained": _train_rows, "lemmas": _lemma_rows}
+    return parts[case["part"]]
 
 
 def run(case: Case, seed: int) -> list[Row]:
     """Levels drawn in [0, 1], or equally spaced there, and all sets of n of them."""
-    rng = np.random.default_rng([seed, case["levels"], case["n"]])
-    sets = np.array(list(combinations(range(case["levels"]), case["n"])))
-    if case["part"] == "trained":
-        return _train_rows(case, sets, seed)
-    rows = []
+    return computes(case)(case, seed)
+
+
+def _sets(case: Case) -> Array:
+    return np.array(list(combinations(range(case["levels"]), case["n"])))
+
+
+def _window_rows(case: Case, seed: int) -> list[Row]:
+    rng, sets, rows = np.random.default_rng([seed, case["levels"], case["n"]]), _sets(case), []
+    chosen = np.random.default_rng([seed, case["levels"], case["n"], 1])
     for draw in range(1 if case["spacing"] == "even" else case["draws"]):
         levels = np.sort(rng.random(case["levels"]))
         if case["spacing"] == "even":
             levels = np.linspace(0, 1, case["levels"])
-        if case["part"] == "window":
-            ends = {f"{end}_edge": edge for end, edge in zip(("hot", "cold"), _edges(levels, sets), strict=True)}
-            rows += [{"draw": draw, **_window(levels, sets, 2.0**k), **ends} for k in range(-8, 11)]
-        else:
-            relative = np.ptp(levels) / np.diff(levels).min()
-            rows += [{"draw": draw, **_lemmas(levels, case["n"], g)} for g in GAPS if g * relative < WIDEST]
+        hot, cold = edges(levels, sets, BITS["float32"])
+        low = max(hot or 0.0, 2.0**HOTTEST)
+        between = low * (cold / low) ** chosen.random(BETWEEN)
+        told = [_bits(levels, sets, beta) <= BITS["float32"] for beta in between]
+        about = {"hot_edge": hot, "cold_edge": cold, "told_between": float(np.mean(told))}
+        about |= {"meet": crossings(levels, sets, low, cold), "pairs": math.comb(len(sets), 2)}
+        for beta in (2.0**k for k in range(HOTTEST, COLDEST + 1)):
+            bits = _bits(levels, sets, beta)
+            enough = {f"in_{name}": bool(bits <= most) for name, most in BITS.items()}
+            rows.append({"draw": draw, "beta": beta, "bits": bits, **enough, **about})
     return rows
 
 
-def _window(levels: NDArray[Any], sets: NDArray[Any], beta: float) -> Row:
+def _bits(levels: Array, sets: Array, beta: float) -> float:
+    """By which the nearest two ids differ, relative to their spread."""
     values = np.sort(boltzmann(beta * levels[sets]) / beta)
     gap, spread = float(np.diff(values).min()), float(np.ptp(values))
-    bits = min(EQUAL, float(np.log2(spread / gap))) if gap > 0 else EQUAL
-    return {"beta": beta, "bits": bits, **{f"in_{name}": bool(bits <= most) for name, most in BITS.items()}}
+    return min(EQUAL, float(np.log2(spread / gap))) if gap > 0 else EQUAL
 
 
-def _edges(levels: NDArray[Any], sets: NDArray[Any]) -> tuple[float, float]:
-    return temperatures.edges(levels, sets, BITS["float32"])
+def _train_rows(case: Case, seed: int) -> list[Row]:
+    from onelayer.lab.trained_temperatures import train_from
+
+    levels, sets = np.linspace(0, 1, case["levels"]), _sets(case)
+    hot, cold = edges(levels, sets, BITS["float32"])
+    assert hot is not None  # evenly spaced
+    row = train_from(case["start"], levels, sets, case["steps"], seed)
+    return [{**row, "inside": bool(hot <= row["beta"] <= cold), "hot_edge": hot, "cold_edge": cold}]
 
 
-def _train_rows(case: Case, sets: NDArray[Any], seed: int) -> list[Row]:
-    """Where training puts the temperature of its head, count by count; the answers are random classes of sets."""
-    from onelayer.lab.trained import Budget, Net, Shape, Task, train, train_tuned
-
-    levels = np.linspace(0, 1, case["levels"])
-    answers = np.random.default_rng([seed, 5]).integers(0, 4, len(sets))
-    task = Task(levels[sets][..., None], answers, scope="sequence")
-    hot, cold = _edges(levels, sets)
-    rows: list[Row] = []
-
-    def watch(found: Any) -> bool:
-        beta = temperatures.of_head(found.net, levels)
-        rows.append(
-            {"step": found.steps, "beta": beta, "accuracy": found.accuracy, "hot_edge": hot, "cold_edge": cold}
-        )
-        return False
-
-    shape = Shape(16, hidden=64)
-    train(Net(shape, task, seed), task, Budget(steps=0), 0.0, watch=watch)  # where it starts
-    ended = train_tuned(shape, task, Budget(steps=case["draws"], check=20), seed, watch)
-    return [row | {"ended_by": ended.ended_by} for row in rows]
-
-
-def _lemmas(levels: NDArray[Any], n: int, gap: float) -> Row:
-    """Levels scaled to a smallest distance; natural logarithms of the smallest gap and of its lower bounds."""
-    scaled = (levels - levels[0]) * (gap / np.diff(levels).min() * (1 + 2.0**-40))
-    reach = float(scaled[-1])
-    # The worst pair for Lemma B shares all but its last entry, which is the lowest level or the next.
-    prefix = scaled[::-1][: n - 1]
-    bound = lemma_b_separation_lower([*prefix, scaled[1]], [*prefix, scaled[0]])
-    applies = gap > lemma_1_level_gap(n)
-    return {
-        "level_gap": gap,
-        "reach": reach,
-        "log_gap": _log_smallest_gap(scaled, n),
-        "log_lemma_b": math.log(bound),
-        # Moving all levels moves the operator with them: [-r, r] is as small as it can be.
-        "log_lemma_1": lemma_1_log_separation_lower(n, reach / 2) if applies else None,
-    }
-
-
-def _log_smallest_gap(levels: NDArray[Any], n: int) -> float:
-    """Of the operator on all sets of n, in as many digits as it takes."""
-    zero = Decimal(0)
-    with localcontext(prec=40 + int(levels[-1] / 2)):
-        exact = [Decimal(float(x)) for x in levels]
-        weights = [(x - exact[-1]).exp() for x in exact]
-        sets = combinations(zip(exact, weights, strict=True), n)
-        values = sorted(sum((x * w for x, w in some), zero) / sum((w for _, w in some), zero) for some in sets)
-        return float(min(b - a for a, b in pairwise(values)).ln())
+def _lemma_rows(case: Case, seed: int) -> list[Row]:
+    rng, rows = np.random.default_rng([seed, case["levels"], case["n"]]), []
+    for draw in range(case["draws"]):
+        levels = np.sort(rng.random(case["levels"]))
+        relative = np.ptp(levels) / np.diff(levels).min()
+        gaps = [g for g in GAPS if g * relative < WIDEST]
+        rows += [{"draw": draw, **compare_lemmas(levels, case["n"], g)} for g in gaps]
+    return rows
 
 
 def plot(rows: list[Row]) -> Any:
@@ -177,24 +163,13 @@ def plot(rows: list[Row]) -> Any:
     for axes in (left, middle, right):
         if axes.get_legend_handles_labels()[0]:
             axes.legend(fontsize="small")
-    _draw_trained(last, [row for row in rows if row["part"] == "trained"])
+    draw_trained(last, _trained(rows))
     return made
-
-
-def _draw_trained(axes: Any, rows: list[Row]) -> None:
-    """Temperatures over training, in the window between the two edges."""
-    for seed in sorted({row["seed"] for row in rows}):
-        some = [row for row in rows if row["seed"] == seed]
-        axes.plot([row["step"] for row in some], [row["beta"] for row in some], linewidth=1)
-    axes.set(xlabel="step of Adam", ylabel="inverse temperature of the trained head", yscale="log")
-    if rows:
-        axes.axhspan(max(rows[0]["hot_edge"], 1e-6), rows[0]["cold_edge"], color="grey", alpha=0.2)
-        axes.set_title("grey: the window of float32", fontsize="small")
 
 
 def verdict(rows: list[Row]) -> Verdict:
     findings = [_temperatures(*size, some) for size, some in _by_size(rows, "window").items()]
-    findings += [*_compare_edges(rows), *_describe_trained(rows)]
+    findings += [*_compare_edges(rows), *_describe_meetings(rows), *describe_trained(_trained(rows))]
     found = [row for row in rows if row["part"] == "lemmas"]
     b = [math.exp(r["log_gap"] - r["log_lemma_b"]) for r in found]
     if b:
@@ -215,10 +190,11 @@ def verdict(rows: list[Row]) -> Verdict:
             f"Lemma B recovers {gained} of these decimal digits."
         )
     held = all(ratio >= 1 for ratio in b) and all(r["log_gap"] >= r["log_lemma_1"] for r in both)
-    says = _ends(rows)
+    says = _ends(rows) + say_where_they_end(_trained(rows))
     if not held:
         says += " A lemma's bound was not met: see the rows."
-    return Verdict("partly", says, tuple(findings))
+    inside = [row["inside"] for row in _trained(rows)]
+    return Verdict("yes" if held and inside and all(inside) else "partly", says, tuple(findings))
 
 
 def _compare_edges(rows: list[Row]) -> list[str]:
@@ -232,25 +208,35 @@ def _compare_edges(rows: list[Row]) -> list[str]:
             (d[0]["cold_edge"], max((r["beta"] for r in d if r["in_float32"]), default=0.0)) for d in draws.values()
         ]
         ratios = geometric(edge / seen if seen else None for edge, seen in cold)
-        hot = interval(d[0]["hot_edge"] for d in draws.values())
+        hot = [d[0]["hot_edge"] for d in draws.values()]
+        derived = f"the hot edge is {hot[0]:.3g}"
+        if spacing == "random":
+            apart = share(edge == 0 for edge in hot)
+            derived = f"means differ by {BITS['float32']} bits, so that no head is too hot, in {apart} draws"
         said.append(
             f"{n} of {levels} {spacing} levels: the derived cold edge is {ratios} times the coldest power of two "
-            f"that float32 tells apart; the derived hot edge is {hot}."
+            f"that float32 tells apart; {derived}."
         )
     return said
 
 
-def _describe_trained(rows: list[Row]) -> list[str]:
-    last = {row["seed"]: row for row in rows if row["part"] == "trained"}
-    if not last:
-        return []
-    inside = share(row["hot_edge"] <= row["beta"] <= row["cold_edge"] for row in last.values())
-    edges = next(iter(last.values()))
-    return [
-        f"Trained heads end at inverse temperature {geometric(row['beta'] for row in last.values())}, with "
-        f"{interval(row['accuracy'] for row in last.values())} of the answers right; {inside} inside the window of "
-        f"float32, {edges['hot_edge']:.2g} to {edges['cold_edge']:.3g}."
-    ]
+def _describe_meetings(rows: list[Row]) -> list[str]:
+    """What happens between the edges, where no bound is derived."""
+    said = []
+    for (levels, n, spacing), some in _by_size(rows, "window").items():
+        draws = list({(row["seed"], row["draw"]): row for row in some if "meet" in row}.values())
+        if draws:
+            meet = interval(row["meet"] / row["pairs"] for row in draws)
+            told = interval(row["told_between"] for row in draws)
+            said.append(
+                f"{n} of {levels} {spacing} levels: {meet} of the pairs of sets change order between the edges, so "
+                f"that they meet at some temperature; float32 tells all sets apart at {told} of those between."
+            )
+    return said
+
+
+def _trained(rows: list[Row]) -> list[Row]:
+    return [row for row in rows if row["part"] == "trained" and "start" in row and "path" in row]
 
 
 def _ends(rows: list[Row]) -> str:

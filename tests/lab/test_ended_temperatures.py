@@ -1,0 +1,81 @@
+"""Heads that were trained from several starts: what is said of them follows from where they end."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from onelayer.lab import find
+from onelayer.lab.ended_temperatures import describe_trained, draw_trained, say_where_they_end
+from onelayer.lab.experiment import Row
+from onelayer.lab.pictures import figure
+from onelayer.lab.registry import stands_on
+from onelayer.lab.trained_temperatures import train_from
+
+MODULE = "onelayer.lab.experiments.softmax_and_boltzmann"
+
+
+def row(start: float, beta: float, right: float, ended_by: str, seed: int = 0) -> Row:
+    edges = {"hot_edge": 0.003, "cold_edge": 18.0, "inside": 0.003 <= beta <= 18.0}
+    about = {"part": "trained", "start": start, "seed": seed, "levels": 8, "n": 3, "spacing": "even"}
+    path = json.dumps([[0, start], [20, beta]])
+    return {**about, "beta": beta, "accuracy": right, "ended_by": ended_by, "path": path, **edges}
+
+
+INSIDE = [row(1e-7, 2.0, 1.0, "all right"), row(50.0, 9.0, 1.0, "all right")]
+OUTSIDE = [row(50.0, 240.0, 0.75, "budget", 1), row(50.0, 30.0, 1.0, "all right", 2)]
+
+
+def test_heads_that_end_outside_are_counted_and_whether_they_learned() -> None:
+    assert "All trained heads end between the edges" in say_where_they_end(INSIDE)
+    said = say_where_they_end(INSIDE + OUTSIDE)
+    assert "2 of 4 end outside, and 1 of these give all answers" in said
+    assert say_where_they_end([]) == ""
+    hot, cold = describe_trained(INSIDE + OUTSIDE)
+    assert hot.startswith("Heads that start at 1e-07, outside, end at 2")
+    assert "1 of 1 inside the window" in hot
+    assert (
+        "1 of 3 inside the window of float32, 0.003 to 18; all answers learned by 1 of 1 that ended inside" in cold
+    )
+    assert "1 of 2 that ended outside; what ended them: all right 2, budget 1." in cold
+
+
+def test_the_hypothesis_is_judged() -> None:
+    verdict = find("softmax-and-boltzmann").verdict
+    assert verdict(INSIDE).answer == "yes"
+    judged = verdict(INSIDE + OUTSIDE)
+    assert judged.answer == "partly"
+    assert "need not end between" in judged.says
+
+
+def test_every_path_is_drawn_in_the_window() -> None:
+    _, (axes,) = figure()
+    draw_trained(axes, INSIDE + OUTSIDE)
+    ends = [line.get_ydata()[-1] for line in axes.get_lines() if len(line.get_ydata())]
+    assert ends == [2.0, 9.0, 240.0, 30.0]
+    assert [line.get_linestyle() for line in axes.get_lines() if len(line.get_ydata())] == ["-", "-", ":", "-"]
+
+
+@pytest.mark.parametrize("start", [1e-7, 50.0])
+def test_a_head_is_watched_from_its_start(start: float) -> None:
+    levels, sets = np.linspace(0, 1, 5), np.array([[0, 1], [0, 4], [2, 3], [1, 4]])
+    found: dict[str, Any] = train_from(start, levels, sets, 40, 0)
+    path = json.loads(found["path"])
+    assert path[0] == [0, pytest.approx(start, rel=1e-3)]
+    assert path[-1] == [found["taken"], pytest.approx(found["beta"], rel=1e-3)]
+    assert found["ended_by"] in ("all right", "budget")
+
+
+def test_rows_stand_on_the_code_of_their_own_part() -> None:
+    parts = {case["part"]: case for case in find("softmax-and-boltzmann").cases("full")}
+    computes = find("softmax-and-boltzmann").computes
+    window, trained, lemmas = (
+        stands_on(MODULE, computes(parts[p]).__name__) for p in ("window", "trained", "lemmas")
+    )
+    assert "onelayer.lab.trained" in trained - window - lemmas
+    assert "onelayer.lab.lemma_bounds" in lemmas - window - trained
+    assert "onelayer.lab.temperatures" in (window & trained) - lemmas
+    assert "onelayer.lab.ended_temperatures" not in window | trained | lemmas
