@@ -13,7 +13,7 @@ from onelayer.errors import HypothesisError
 from onelayer.lab.endings import still_learning
 from onelayer.lab.experiment import Case, Earlier, Preset, Row, Verdict
 from onelayer.lab.pictures import figure
-from onelayer.lab.statistics import exponent, factors, geometric, interval
+from onelayer.lab.statistics import Paired, exponent, factors, geometric, interval, tally
 from onelayer.problems.targets import resolve
 
 QUESTION = (
@@ -41,37 +41,45 @@ SIZES = (500, 2000, 8000)
 WITHIN = 0.1
 #: The exponent of the error against cells, times n d.
 THEORY = {"quantise": -1.0, "positional": -2.0}
+#: How a model comes about, and its mark in the picture.
+MARKS = {"quantise": "o", "positional": "s", "trained": "^"}
 #: Errors asked for, by family of targets: each is moved by up to a fourth root of 2 from seed to seed.
 #: Where models grow slowly, smaller errors can be asked for.
 SHARES = {"quantise": 1.0, "positional": 0.25}
-TOLERANCES = {"polynomial": (0.4, 0.2, 0.1), "random": (0.08, 0.04, 0.02)}
-FINER = {"polynomial": (0.4, 0.2, 0.1, 0.05, 0.025), "random": (0.08, 0.04, 0.02, 0.01, 0.005)}
+TOLERANCES = {"polynomial": (0.4, 0.2, 0.1, 0.05), "random": (0.08, 0.04, 0.02, 0.01)}
+#: Targets that twins are trained on, by tokens: training costs far more than constructing.
+TRAINED = {2: ("polynomial:3", "random:2"), 3: ("polynomial:2",)}
 
 
 def cases(preset: Preset) -> list[Case]:
     quick = preset == "quick"
-    terms = (
-        {"polynomial": (2, 3, 4), "random": (2,)} if quick else {"polynomial": (2, 3, 4, 6), "random": (1, 2, 4, 8)}
-    )
+    terms = {2: {"polynomial": (2, 3, 4), "random": (2,)}, 3: {"polynomial": (2,), "random": (2,)}}
+    sizes, steps = (SIZES[::2], 600) if quick else (SIZES, 3000)
     found: list[Case] = []
-    for n in (2, 3):
-        for family, counts in terms.items():
-            for K in counts if n == 2 or not quick else counts[:1]:
-                fewer = n > 2 or (quick and K > 3)
-                tolerances = (TOLERANCES if quick else FINER)[family][: -1 if fewer else None]
-                one = {"target": f"{family}:{K}", "family": family, "K": K, "n": n}
-                built = [(how, asked * share) for how, share in SHARES.items() for asked in tolerances]
-                found += [{"how": how, **one, "asked": asked, "size": None, "steps": 0} for how, asked in built]
-                steps = 600 if quick else 6000
-                found += [{"how": "trained", **one, "asked": None, "size": size, "steps": steps} for size in SIZES]
+    for n, family, K in (
+        (n, family, K) for n, every in terms.items() for family, some in every.items() for K in some
+    ):
+        one = {"target": f"{family}:{K}", "family": family, "K": K, "n": n}
+        if quick and (n, family) == (3, "random"):
+            continue
+        fewer = (n > 2 or K > 3) + (1 if quick else 0)
+        tolerances = TOLERANCES[family][: -fewer or None]
+        built = [(how, asked * share) for how, share in SHARES.items() for asked in tolerances]
+        found += [{"how": how, **one, "asked": asked, "size": None, "steps": 0} for how, asked in built]
+        if one["target"] in TRAINED[n][: 1 if quick else None]:
+            found += [{"how": "trained", **one, "asked": None, "size": size, "steps": steps} for size in sizes]
     return found
 
 
+def computes(case: Case) -> Callable[[Case, int], list[Row]]:
+    return _train if case["how"] == "trained" else _construct
+
+
 def run(case: Case, seed: int) -> list[Row]:
-    return [HOW[case["how"]](case, seed)]
+    return computes(case)(case, seed)
 
 
-def _construct_row(case: Case, seed: int) -> Row:
+def _construct(case: Case, seed: int) -> list[Row]:
     """A model with a proved bound, or a refusal."""
     moved = float(2 ** np.random.default_rng([seed, case["K"], case["n"]]).uniform(-0.25, 0.25))
     tolerance = case["asked"] * moved
@@ -79,47 +87,27 @@ def _construct_row(case: Case, seed: int) -> Row:
     try:
         model = approximate(case["target"], n=case["n"], tolerance=tolerance, construction=case["how"], seed=seed)
     except HypothesisError as error:
-        return row | {
-            "refused": error.statement,
-            "parameters": None,
-            "bound": None,
-            "measured": None,
-            "cells": None,
-            "levels": None,
-        }
+        nothing = dict.fromkeys(("parameters", "bound", "measured", "cells", "levels"))
+        return [row | {"refused": error.statement} | nothing]
     levels = int(model.ledger.number("levels"))
-    return row | {
-        "parameters": model.n_parameters,
-        "bound": model.error_bound if model.proved else None,
-        "measured": model.measured_error,
-        "cells": levels ** case["n"],
-        "levels": levels,
-    }
+    about = {"parameters": model.n_parameters, "bound": model.error_bound if model.proved else None}
+    return [row | about | {"measured": model.measured_error, "cells": levels ** case["n"], "levels": levels}]
 
 
-def _train_row(case: Case, seed: int) -> Row:
+def _train(case: Case, seed: int) -> list[Row]:
     from onelayer.lab.functions import fit_transformer
 
     target = resolve(case["target"], n=case["n"], d=1, low=0.0, high=1.0)
     twin = fit_transformer(target, case["size"], 1, case["steps"], seed)
     row: Row = {"tolerance": None, "refused": "", "parameters": twin.parameters, "bound": None}
-    return row | {"measured": twin.error, "cells": None, "levels": None} | twin.end
-
-
-#: How a model comes about: (case, seed) -> a row with parameters, bound (None if not proved), measured.
-HOW: dict[str, Callable[[Case, int], Row]] = {
-    "quantise": _construct_row,
-    "positional": _construct_row,
-    "trained": _train_row,
-}
+    return [row | {"measured": twin.error, "cells": None, "levels": None} | twin.end]
 
 
 def plot(rows: list[Row]) -> Any:
     made, panels = figure(columns=2, width=10, height=5)
     targets = sorted({row["target"] for row in rows})
-    marks = dict(zip(HOW, "os^", strict=True))
     for axes, n in zip(panels, (2, 3), strict=True):
-        for how, target in product(HOW, targets):
+        for how, target in product(MARKS, targets):
             some = _built_rows(rows, how=how, target=target, n=n)
             if not some:
                 continue
@@ -132,7 +120,7 @@ def plot(rows: list[Row]) -> Any:
                 continue
             some.sort(key=lambda row: int(row["parameters"]))
             x = [row["parameters"] for row in some]
-            axes.plot(x, [row["measured"] for row in some], marker=marks[how], markersize=4, **style)
+            axes.plot(x, [row["measured"] for row in some], marker=MARKS[how], markersize=4, **style)
             bounds = [(row["parameters"], row["bound"]) for row in some if row["bound"] is not None]
             if bounds:
                 axes.plot(*zip(*bounds, strict=True), linestyle=":", **style)
@@ -140,9 +128,9 @@ def plot(rows: list[Row]) -> Any:
         axes.set(xscale="log", yscale="log", xlabel="parameters", ylabel="sup error", title=title)
     for i, target in enumerate(targets):
         panels[0].plot([], [], color=f"C{i}", label=target)
-    for how, mark in marks.items():
+    for how, mark in MARKS.items():
         panels[0].plot([], [], color="grey", marker=mark, linestyle="--" if how == "trained" else "-", label=how)
-    made.legend(loc="outside lower center", ncols=len(targets) + len(marks), fontsize="small")
+    made.legend(loc="outside lower center", ncols=len(targets) + len(MARKS), fontsize="small")
     return made
 
 
@@ -150,14 +138,19 @@ def verdict(rows: list[Row]) -> Verdict:
     findings, agree = [], []
     for how, rate in THEORY.items():
         for n in sorted({row["n"] for row in _built_rows(rows, how=how)}):
-            slopes, sizes = _slopes(rows, how, n, "cells"), _slopes(rows, how, n, "parameters")
+            slopes, few = _slopes(rows, how, n, "cells")
+            sizes, _ = _slopes(rows, how, n, "parameters")
+            if few:
+                findings.append(
+                    f"{how}, n = {n}: no power of {', '.join(few)}, of which there are fewer than 3 sizes."
+                )
             if not slopes:
                 continue
             found, wanted = interval(slopes), rate / n
             agree.append(abs(found.mean - wanted) <= WITHIN * abs(wanted))
             findings.append(
-                f"{how}, n = {n}: error ~ cells^({found}), theory {wanted:.3g} ({len(slopes)} targets); against "
-                f"parameters the power is {interval(sizes)}."
+                f"{how}, n = {n}: error ~ cells^({found}), theory {wanted:.3g} (over {len(slopes)} targets, all "
+                f"seeds in one fit); against parameters the power is {interval(sizes)}."
             )
         some = [row for row in _built_rows(rows, how=how) if row["bound"] is not None]
         if some:
@@ -171,27 +164,33 @@ def verdict(rows: list[Row]) -> Verdict:
     refused = [row for row in rows if row["refused"]]
     if refused:
         findings.append(f"{len(refused)} of {len(rows)} models were refused before any work.")
-    answer = "yes" if agree and all(agree) else "partly"
+    if exact := [row for row in rows if row["measured"] == 0]:
+        findings.append(f"{len(exact)} of {len(rows)} models have no error that search finds, and are in no power.")
+    if not agree:
+        return Verdict("open", "There are too few sizes of any target for a power.", tuple(findings))
+    answer: Any = "yes" if all(agree) else "partly" if any(agree) else "no"
     says = (
         f"In {sum(agree)} of {len(agree)} settings the power of the error against cells is within {WITHIN:.0%} of "
         "-1/(nd) for quantised tokens and of -2/(nd) for interpolation."
     )
-    return Verdict(answer, says, tuple(findings))  # type: ignore[arg-type]
+    return Verdict(answer, says, tuple(findings))
 
 
-def _slopes(rows: list[Row], how: str, n: int, size: str) -> list[float]:
-    """The power of the measured error against a size, for each target that has three sizes or more."""
-    found = []
-    for target in sorted({row["target"] for row in rows}):
+def _slopes(rows: list[Row], how: str, n: int, size: str) -> tuple[list[float], list[str]]:
+    """The power of the measured error against a size for each target, and the targets of fewer than three sizes."""
+    found, few = [], []
+    for target in sorted({row["target"] for row in _built_rows(rows, how=how, n=n)}):
         some = [row for row in _built_rows(rows, how=how, target=target, n=n) if row["measured"] > 0]
         if len({row[size] for row in some}) >= 3:
             found.append(exponent((row[size] for row in some), (row["measured"] for row in some)).mean)
-    return found
+        else:
+            few.append(target)
+    return found, few
 
 
 def _complexity(rows: list[Row], how: str) -> str:
     """Levels against the degree at one tolerance."""
-    some = _built_rows(rows, how=how, family="polynomial", n=2)
+    some = [row for row in _built_rows(rows, how=how, family="polynomial", n=2) if row["measured"] > 0]
     # Levels that an error of 1 would take, by the law of the construction.
     levels = [row["levels"] * row["measured"] ** (-1 / THEORY[how]) for row in some]
     power = exponent((row["K"] for row in some), levels)
@@ -203,18 +202,40 @@ def _complexity(rows: list[Row], how: str) -> str:
 
 
 def _twins(rows: list[Row], n: int) -> str:
-    """Errors of trained layers by size, and of the constructed ones that are no larger than the largest."""
-    twins = _built_rows(rows, how="trained", n=n)
-    listed = ", ".join(f"{found} at {size:,}" for size, found in factors(twins, "size", "measured").items())
-    most, best = max(row["size"] for row in twins), []
-    for target in sorted({row["target"] for row in twins}):
-        small = [
-            r["measured"] for r in _built_rows(rows, target=target, n=n) if r["cells"] and r["parameters"] <= most
-        ]
-        best += [min(small)] if small else []
-    built = f"; the best constructed of at most {most:,}: {geometric(best)}" if best else ""
-    error = f"error {listed} parameters, mean over targets and seeds"
-    return f"trained, n = {n}, {twins[0]['steps']:,} steps: {error}{built}.{still_learning(twins)}"
+    """Errors of trained layers by size, and over those of constructed ones that are no larger, pair by pair."""
+    twins, said = _built_rows(rows, how="trained", n=n), []
+    for size, error in factors(twins, "size", "measured").items():
+        found, without = compare(rows, n, size)
+        lacks = f"; {without} have none so small" if without else ""
+        said.append(f"{error} at {size:,}, which is {found} times that of the best constructed{lacks}")
+    listed, targets = ", ".join(said), ", ".join(sorted({row["target"] for row in twins}))
+    ended = tally(row.get("ended_by") for row in twins)
+    return (
+        f"trained, n = {n} ({targets}), at most {twins[0]['steps']:,} steps: error {listed}, pair by pair of "
+        f"target and seed among those of at most as many parameters; ended by: {ended}.{still_learning(twins)}"
+    )
+
+
+def compare(rows: list[Row], n: int, size: int) -> tuple[Paired, int]:
+    """Errors of twins over those of the best constructed models that are no larger, and how many have no such.
+
+    Targets of one seed are one value, their geometric mean: the interval is over seeds.
+    """
+    twins = {
+        (row["target"], row["seed"]): row["measured"] for row in _built_rows(rows, how="trained", n=n, size=size)
+    }
+    best: dict[Any, float] = {}
+    for row in _built_rows(rows, n=n):
+        key = row["target"], row["seed"]
+        if row["cells"] and row["parameters"] <= size:
+            best[key] = min(best.get(key, row["measured"]), row["measured"])
+    both = [key for key in twins if key in best]
+    seeds = sorted({seed for _, seed in both})
+    means = (
+        geometric(twins[key] / best[key] if best[key] else None for key in both if key[1] == seed).mean
+        for seed in seeds
+    )
+    return Paired(geometric(means), len({seed for _, seed in twins}) - len(seeds)), len(twins) - len(both)
 
 
 def _built_rows(rows: list[Row], **chosen: Any) -> list[Row]:
