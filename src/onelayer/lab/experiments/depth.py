@@ -152,7 +152,8 @@ def plot(rows: list[Row]) -> Any:
                 axes.axhline(level, **{**BUILT, "color": colour, "label": f"constructed, {name}"})
             axes.set(yscale="log", ylabel="error")
         axes.set(xscale="log", xlabel="trained layers", title=_name(task))
-        axes.set_xticks([1, 2, 4, 8], ["1", "2", "4", "8"], minor=False)
+        depths = sorted({row["layers"] for row in some})
+        axes.set_xticks(depths, list(map(str, depths)), minor=False)
         axes.minorticks_off()
         axes.legend(fontsize="small")
     return made

@@ -46,7 +46,7 @@ LEARNT = (1.0, 0.1, 0.01, 1e-4)
 #: Steps of all its rates and optimisers together until one of them is left.
 CHOOSING = 800
 #: Curves that lie on each other are drawn beside each other: each mapping its mark, and so much to the right.
-MARKS, ASIDE = "osD^vP", 0.008
+MARKS, ASIDE = "osD^vP", 0.012
 
 
 def cases(preset: Preset) -> list[Case]:
@@ -181,7 +181,7 @@ def _draw_repeats(axes: Any, value: str, rows: list[Row], mapping: str) -> None:
 
 
 def _draw_similar(axes: Any, value: str, rows: list[Row], mapping: str) -> None:
-    moved = 1 + 12 * ASIDE * (2 * MAPPINGS.index(mapping) - len(MAPPINGS))
+    moved = 1 + 8 * ASIDE * (2 * MAPPINGS.index(mapping) - len(MAPPINGS))
     for dtype, style in (("float32", ":"), ("float64", "-")):
         mine = [row for row in rows if (row["mapping"], row["dtype"]) == (mapping, dtype)]
         points = {t * moved: point for t, point in interval_by_group(mine, "distance", value).items()}

@@ -53,7 +53,10 @@ TRAINED = {2: ("polynomial:3", "random:2"), 3: ("polynomial:2",)}
 
 def cases(preset: Preset) -> list[Case]:
     quick = preset == "quick"
-    terms = {2: {"polynomial": (2, 3, 4), "random": (2,)}, 3: {"polynomial": (2,), "random": (2,)}}
+    terms: dict[int, dict[str, tuple[int, ...]]] = {
+        2: {"polynomial": (2, 3, 4), "random": (2,)},
+        3: {"polynomial": (2,), "random": (2,)},
+    }
     sizes, steps = (SIZES[::2], 600) if quick else (SIZES, 3000)
     found: list[Case] = []
     for n, family, K in (

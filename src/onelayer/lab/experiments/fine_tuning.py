@@ -151,16 +151,17 @@ def _whole(row: Row) -> bool:
 
 
 def _rates(rows: list[Row]) -> str:
-    return tally(f"{row['rate']:g}" for row in rows)
+    """How many runs there are of each."""
+    return tally(f"{row['rate']:g}" if "rate" in row else None for row in rows)
 
 
 def _kept(rows: list[Row]) -> list[str]:
     if not rows:
         return []
     return [
-        f"Keep: at rates from {min(row['rate'] for row in rows):g} to {max(row['rate'] for row in rows):g} all "
-        f"answers stay in {share(map(_whole, rows))} runs of {rows[0]['steps']} steps; "
-        f"{interval(row['without_gradient'] for row in rows)} of {rows[0]['tensors']} tensors have no gradient."
+        f"Keep: all answers stay in {share(map(_whole, rows))} runs of {rows[0]['steps']} steps, by rate: "
+        f"{_rates(rows)}; {interval(row['without_gradient'] for row in rows)} of {rows[0]['tensors']} tensors have "
+        "no gradient."
     ]
 
 

@@ -132,11 +132,12 @@ def _train(case: Case, seed: int) -> list[Row]:
 def plot(rows: list[Row]) -> Any:
     made, (left, right) = figure(columns=2, width=11)
     measured = [row for row in rows if row["model"] != "trained"]
-    for name, marker in (("head, queries of rank 1", "o"), (f"head, queries of rank {d}", "s"), ("control", "x")):
+    # The three kinds beside, not on, each other.
+    kinds = (("head, queries of rank 1", "o"), ("control", "x"), (f"head, queries of rank {d}", "s"))
+    for aside, (name, marker) in enumerate(kinds, start=-1):
         some = [row for row in measured if _name(row) == name and row["bits"] is not None]
-        left.scatter(
-            [r["law"] for r in some], [r["bits"] - r["spread"] for r in some], s=12, marker=marker, label=name
-        )
+        x, y = [r["law"] + 0.25 * aside for r in some], [r["bits"] - r["spread"] for r in some]
+        left.scatter(x, y, s=12, marker=marker, label=name)
     if measured:
         ends = [min(row["law"] for row in measured), max(row["law"] for row in measured)]
         left.plot(ends, [end - 1 for end in ends], color="grey", linestyle=":", label="2 log2(M)/s - 1")
@@ -170,19 +171,26 @@ def fit_law(rows: list[Row]) -> tuple[Interval, Interval]:
     return interval(slopes), interval(offsets)
 
 
-def compare_bits(rows: list[Row], name: str, rank: int) -> Paired:
+def compare_bits(rows: list[Row], name: str, rank: int, spans: bool = False) -> Paired:
     """Bits of a head's contexts minus those of points drawn at random, over seeds.
 
-    The sizes of one seed are one pair: their mean, of those sizes that both have.
+    Beyond log2(span/sigma), which the law has and which is larger for a head, or with it (``spans``). The sizes of
+    one seed are one pair: their mean, of those sizes that both have.
     """
     head, control = (
-        {(row["seed"], row["N"]): row["bits"] for row in _of(rows, kind, rank)} for kind in (name, "control")
+        {(row["seed"], row["N"]): _bits(row, spans) for row in _of(rows, kind, rank)} for kind in (name, "control")
     )
     both = [key for key in head if control.get(key) is not None and head[key] is not None]
     seeds = sorted({seed for seed, _ in both})
     missing = len({seed for seed, _ in [*head, *control]}) - len(seeds)
-    means = (np.mean([head[key] - control[key] for key in both if key[0] == seed]) for seed in seeds)
+    means = (np.mean([head[key] - control[key] for key in both if key[0] == seed]) for seed in seeds)  # type: ignore[operator]
     return Paired(interval(means), missing)
+
+
+def _bits(row: Row, spans: bool) -> float | None:
+    if row["bits"] is None:
+        return None
+    return float(row["bits"] - (0.0 if spans else row["spread"]))
 
 
 def _of(rows: list[Row], name: str, rank: int) -> list[Row]:
@@ -194,9 +202,9 @@ def fewest_bits(rows: list[Row]) -> dict[int, int | None]:
     found: dict[int, int | None] = {}
     for seed in sorted({row["seed"] for row in rows}):
         recall = {row["b"]: row["accuracy"] for row in rows if row["seed"] == seed}
-        lost = [b for b in ROUNDED if recall[b] < KEPT * recall[32]]
-        enough = [b for b in ROUNDED if b > max(lost, default=0)]
-        found[seed] = min(enough, default=None)
+        whole = recall.pop(32)
+        lost = [b for b, share in recall.items() if share < KEPT * whole]
+        found[seed] = min((b for b in recall if b > max(lost, default=0)), default=None)
     return found
 
 
@@ -206,16 +214,17 @@ def verdict(rows: list[Row]) -> Verdict:
     slopes = {name: fit_law([row for row in measured if _name(row) == name])[0] for name in names}
     findings = [_law(measured, name) for name in names]
     heads = [name for name in names if name != "control"]
-    compared = {
-        (name, s): compare_bits(rows, name, s) for name in heads for s in sorted({r["rank"] for r in measured})
-    }
-    findings += [
-        f"{name}, bits more than points drawn at random, pair by pair of seed and size: "
-        + ", ".join(f"{found} at rank {s}" for (head, s), found in compared.items() if head == name)
-        + "."
-        for name in heads
-        if "control" in names
-    ]
+    ranks = sorted({row["rank"] for row in measured})
+    compared = {(name, s): compare_bits(measured, name, s) for name in heads for s in ranks}
+    for name in heads if "control" in names else ():
+        law, all_bits = (
+            ", ".join(f"{compare_bits(measured, name, s, spans)} at rank {s}" for s in ranks)
+            for spans in (False, True)
+        )
+        findings.append(
+            f"{name}, bits more than points drawn at random, pair by pair of seed and size, beyond "
+            f"log2(span/sigma): {law}; with it: {all_bits}."
+        )
     if equal := [row for row in measured if row["gap"] == 0]:
         where = tally(f"{_name(row)} of rank {row['rank']}, {row['N']:,} contexts" for row in equal)
         findings.append(
@@ -230,8 +239,8 @@ def verdict(rows: list[Row]) -> Verdict:
     says = (
         f"Bits a coordinate grow by {' and '.join(str(slopes[name]) for name in heads)} for each bit of "
         f"2 log2(M)/s (queries and keys of rank 1 and {d}), {slopes['control']} without attention. Of "
-        f"{len(compared)} comparisons with points drawn at random {len(apart)} are clearly apart"
-        f"{', in bits: ' + '; '.join(apart) if apart else ''}.{kept}"
+        f"{len(compared)} comparisons with points drawn at random, pair by pair, {len(apart)} are clearly apart"
+        f"{', in bits beyond log2(span/sigma): ' + '; '.join(apart) if apart else ''}.{kept}"
     )
     lawful = all(0.8 < slope.mean < 1.2 for slope in slopes.values())
     answer: Any = "yes" if lawful and not apart else "partly" if lawful else "no"
