@@ -65,3 +65,32 @@ def test_a_curve_takes_the_smallest_or_the_largest_units() -> None:
         ("smallest", 0.4): 12,
         ("largest", 0.4): 6,
     }
+
+
+def test_a_run_says_what_ended_it() -> None:
+    X, y = patterns.draw(np.random.default_rng(0), 2, 8, EYE)
+    short, solved = (patterns.train(lambda _: (X, y), 2, 12, 20, steps, 1.0, 0, (X, y)) for steps in (20, 2000))
+    assert (short.ended_by, short.steps) == ("budget", 20)
+    assert solved.ended_by == "all right"
+    assert solved.steps < 2000
+    assert patterns.hinge(solved.scores(X), y) < patterns.NONE
+    contradictory = np.concatenate([X, X, X]), np.concatenate([y, y, 1 - y])
+    flat = patterns.train(lambda _: contradictory, 2, 12, 20, 4000, 1.0, 0, contradictory)
+    assert flat.ended_by == "plateau"
+    assert flat.steps < 4000
+
+
+@pytest.mark.parametrize("rank", [patterns.WIDTH, 1])
+def test_the_rate_is_the_best_of_the_same_list_for_every_rank(rank: int) -> None:
+    """By the loss on sequences that are counted, after the same share of the steps."""
+
+    def batch(step: int) -> tuple:
+        return patterns.draw(np.random.default_rng(step), 2, 16, EYE)
+
+    counted = batch(999)
+    tried = [patterns.train(batch, 2, 12, rank, 8, rate, 0) for rate in patterns.RATES]
+    losses = [patterns.hinge(layer.scores(counted[0]), counted[1]) for layer in tried]
+    found = patterns.tune(batch, counted, 2, 12, rank, 40, 0)
+    assert found.rate == patterns.RATES[int(np.argmin(losses))]
+    again = patterns.train(batch, 2, 12, rank, 40, found.rate, 0, counted)
+    assert (found.after["W_O"] == again.after["W_O"]).all()

@@ -3,7 +3,7 @@
 A sequence has tokens that are orthogonal patterns; some patterns count, and the answer is the one of them that
 occurs most often. The layer is relu(attention(X) W_O), summed into a score for every answer with fixed signs and
 averaged over tokens. It is trained by plain SGD on the hinge loss, and W_Q, W_K and W_V begin as multiples of the
-identity.
+identity. Its rate is the best of a few after a share of the steps; it ends when its loss has stopped falling.
 """
 
 from __future__ import annotations
@@ -16,13 +16,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onelayer.lab.networks import framework, one_thread
+from onelayer.lab.plateaus import Patience, Scale
+from onelayer.lab.runs import EndedBy
 
 Array = NDArray[Any]
+#: Gives the sequences and the answers of a step.
+Batch = Callable[[int], tuple[Array, Array]]
 #: Components of a token, patterns, tokens of a sequence, how many of them count, and sequences of a step.
 WIDTH, PATTERNS, LENGTH, COUNTED, BATCH = 20, 10, 20, 7, 64
 #: Size of the first W_Q, W_K and W_V, and of W_O.
 START, SPREAD = 0.3, 0.1
 NAMES = ("W_Q", "W_K", "W_V", "W_O")
+#: Rates that are tried, and the share of the steps that each of them is given.
+RATES, TRIED = (0.3, 1.0, 3.0), 0.2
+#: Steps between two counts of the loss, the least that a fall is waited for, and a loss that is none.
+COUNT, WAIT, NONE = 20, 200, 1e-3
 
 
 def draw(rng: np.random.Generator, deciding: int, count: int, patterns: Array) -> tuple[Array, Array]:
@@ -43,6 +51,9 @@ class Layer:
     before: dict[str, Array]
     after: dict[str, Array]
     signs: Array  # [neurons, answers]
+    rate: float
+    steps: int  # taken
+    ended_by: EndedBy
 
     def scores(self, X: Array, kept: Array | None = None) -> Array:
         """[N, answers], with some of the neurons."""
@@ -68,19 +79,71 @@ def hinge(scores: Array, answers: Array) -> float:
     return float(np.maximum(0.0, 1.0 - right + others).mean())
 
 
+def tune(
+    batch: Batch, counted: tuple[Array, Array], deciding: int, neurons: int, rank: int, steps: int, seed: int
+) -> Layer:
+    """Trained at the rate that is best on the counted sequences after a share of the steps."""
+    tried = [train(batch, deciding, neurons, rank, max(1, round(TRIED * steps)), rate, seed) for rate in RATES]
+    losses = [hinge(layer.scores(counted[0]), counted[1]) for layer in tried]
+    best = min(zip(losses, RATES, strict=True), key=lambda pair: pair[0] if np.isfinite(pair[0]) else np.inf)[1]
+    return train(batch, deciding, neurons, rank, steps, best, seed, counted)
+
+
 def train(
-    batch: Callable[[int], tuple[Array, Array]],
+    batch: Batch,
     deciding: int,
     neurons: int,
     rank: int,
     steps: int,
     rate: float,
     seed: int,
+    counted: tuple[Array, Array] | None = None,
 ) -> Layer:
-    """SGD on what ``batch(step)`` gives; W_Q, W_K and W_V of limited rank if it is below their width."""
+    """SGD on what ``batch(step)`` gives; W_Q, W_K and W_V of limited rank if it is below their width.
+
+    It ends before its steps are spent when the loss on ``counted`` sequences is next to none, or no longer falls.
+    """
     torch = framework()
+    tensors, signs = _draw_weights(torch, batch(0)[0].shape[2], deciding, neurons, rank, seed)
+    fixed = torch.from_numpy(signs)
+    # A constant answer has a loss of 1, as all scores are the same.
+    patience = Patience(Scale(1.0, 0.0, len(counted[1]) if counted else 1), WAIT, halvings=1)
+
+    def whole() -> dict[str, Any]:
+        return {name: p[0] if len(p) == 1 else p[0] @ p[1] for name, p in tensors.items()}
+
+    def copied() -> dict[str, Array]:
+        return {name: a.detach().numpy().copy() for name, a in whole().items()}
+
+    def ended(step: int) -> EndedBy:
+        if counted is None or step % COUNT:
+            return "budget"
+        with torch.no_grad():
+            scores = np.asarray(_scores(torch, whole(), fixed, torch.from_numpy(counted[0]))[0].numpy())
+        loss = hinge(scores, counted[1])
+        patience.is_best(loss)
+        patience.halves(step, loss)
+        return "all right" if loss < NONE else "plateau" if patience.flat else "budget"
+
+    before, step = copied(), 0
+    optimiser = torch.optim.SGD([a for parts in tensors.values() for a in parts], lr=rate)
+    with one_thread(torch):
+        while (end := ended(step)) == "budget" and step < steps:
+            tokens, answers = (torch.from_numpy(a) for a in batch(step))
+            scores = _scores(torch, whole(), fixed, tokens)[0]
+            loss = torch.nn.functional.multi_margin_loss(scores, answers) * deciding
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+            step += 1
+    return Layer(before, copied(), signs, rate, step, end)
+
+
+def _draw_weights(
+    torch: Any, width: int, deciding: int, neurons: int, rank: int, seed: int
+) -> tuple[dict[str, list[Any]], Array]:
+    """Factors of all matrices that are trained, by name, and the signs of the neurons, which are not."""
     rng = np.random.default_rng([seed, 407])
-    width = batch(0)[0].shape[2]
     factors = {}
     for name in ("W_Q", "W_K", "W_V"):
         if rank < width:
@@ -90,23 +153,7 @@ def train(
     factors["W_O"] = [SPREAD * rng.normal(size=(width, neurons))]
     owner = np.arange(neurons) % deciding
     signs = np.where(np.arange(deciding) == owner[:, None], 1.0, -1.0 / (deciding - 1)) * deciding / neurons
-    tensors = {name: [torch.tensor(a, requires_grad=True) for a in parts] for name, parts in factors.items()}
-    fixed = torch.from_numpy(signs)
-
-    def whole() -> dict[str, Any]:
-        return {name: p[0] if len(p) == 1 else p[0] @ p[1] for name, p in tensors.items()}
-
-    before = {name: a.detach().numpy().copy() for name, a in whole().items()}
-    optimiser = torch.optim.SGD([a for parts in tensors.values() for a in parts], lr=rate)
-    with one_thread(torch):
-        for step in range(steps):
-            tokens, answers = (torch.from_numpy(a) for a in batch(step))
-            scores = _scores(torch, whole(), fixed, tokens)[0]
-            loss = torch.nn.functional.multi_margin_loss(scores, answers) * deciding
-            optimiser.zero_grad()
-            loss.backward()
-            optimiser.step()
-    return Layer(before, {name: a.detach().numpy().copy() for name, a in whole().items()}, signs)
+    return {name: [torch.tensor(a, requires_grad=True) for a in parts] for name, parts in factors.items()}, signs
 
 
 def _scores(torch: Any, weights: dict[str, Any], signs: Any, X: Any) -> tuple[Any, Any]:

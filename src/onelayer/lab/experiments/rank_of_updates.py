@@ -7,6 +7,7 @@ a built one, whose head has one direction less than patterns decide, and a compi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -16,11 +17,12 @@ from numpy.typing import NDArray
 from onelayer.compile.memorize import memorize
 from onelayer.compile.prune import prune
 from onelayer.errors import MissingExtraError
-from onelayer.lab.experiment import Case, Preset, Row, Verdict
-from onelayer.lab.patterns import BATCH, LENGTH, NAMES, PATTERNS, WIDTH, draw, hinge, train
+from onelayer.lab.endings import of_settings
+from onelayer.lab.experiment import Case, Earlier, Preset, Row, Verdict
+from onelayer.lab.patterns import BATCH, COUNTED, LENGTH, NAMES, PATTERNS, WIDTH, Layer, draw, hinge, tune
 from onelayer.lab.pictures import figure, line
 from onelayer.lab.sparsity import directions, energy, prune_curve
-from onelayer.lab.statistics import interval, interval_by_group, paired, share
+from onelayer.lab.statistics import interval_by_group, interval_of, paired, tally
 from onelayer.network import Attention, Embedding, Linear, Transformer
 from onelayer.network.blocks import evaluate
 
@@ -33,8 +35,14 @@ HYPOTHESES = (
     "A layer needs one direction less than patterns decide: differences of counts.",
     "In a compiled table small weights matter as much as large ones; what can go is known by its meaning.",
 )
+EARLIER = Earlier(
+    "partly",
+    "All layers were trained at one rate for a fixed number of steps.",
+    "every layer has the best of three rates, by the same rule for every rank, and ends when its loss is next to "
+    "none or has stopped falling; runs that the budget ended do not say no.",
+)
 EXTRAS = ("torch", "sklearn")
-NEURONS, ASKED, RATE = 60, 1000, 1.0
+NEURONS, ASKED = 60, 1000
 #: Shares of units that are taken away, and an accuracy that counts as solved.
 SHARES, SOLVED = (0.2, 0.4, 0.6, 0.8), 0.99
 DIGITS = 10
@@ -42,7 +50,7 @@ DIGITS = 10
 
 def cases(preset: Preset) -> list[Case]:
     quick = preset == "quick"
-    steps = 200 if quick else 2000
+    steps = 200 if quick else 800
     twins = [(2, 1), (3, 1), (3, 2), (5, 1), (5, 2), (5, 4)]
     twins += [] if quick else [(2, 2), (3, 3), (5, 3), (5, 5)]
     parts = [("trained", k, WIDTH) for k in (2, 3, 5)] + [("twin", k, rank) for k, rank in twins]
@@ -50,27 +58,38 @@ def cases(preset: Preset) -> list[Case]:
     return [{"part": part, "deciding": k, "rank": rank, "steps": steps} for part, k, rank in parts]
 
 
+def computes(case: Case) -> Callable[[Case, int], list[Row]]:
+    return {"built": _build, "compiled": _compile, "digits": _train_on_digits}.get(case["part"], _train)
+
+
 def run(case: Case, seed: int) -> list[Row]:
-    part, deciding = case["part"], case["deciding"]
-    if part == "compiled":
-        return [_compiled(seed)]
+    return computes(case)(case, seed)
+
+
+def _patterns(seed: int) -> tuple[np.random.Generator, Array]:
     rng = np.random.default_rng([seed, 20])
-    patterns = np.linalg.qr(rng.normal(size=(WIDTH, WIDTH)))[0][:PATTERNS]
-    if part == "built":
-        return [_built(patterns, deciding, *draw(rng, deciding, ASKED, patterns))]
-    if part == "digits":
-        X, y = digits()
-        order = rng.permutation(len(X))
-        test, rest = order[: len(X) // 4], order[len(X) // 4 :]
-        picked = [rng.choice(rest, BATCH) for _ in range(case["steps"])]
-        layer = train(lambda s: (X[picked[s]], y[picked[s]]), deciding, NEURONS, 8, case["steps"], RATE, seed)
-        return [_trained(layer, deciding, X[test], y[test])]
+    return rng, np.linalg.qr(rng.normal(size=(WIDTH, WIDTH)))[0][:PATTERNS]
+
+
+def _train(case: Case, seed: int) -> list[Row]:
+    (rng, patterns), deciding = _patterns(seed), case["deciding"]
+    (X, y), counted = (draw(rng, deciding, ASKED, patterns) for _ in range(2))
     batches = [draw(rng, deciding, BATCH, patterns) for _ in range(case["steps"])]
-    layer = train(batches.__getitem__, deciding, NEURONS, case["rank"], case["steps"], RATE, seed)
-    X, y = draw(rng, deciding, ASKED, patterns)
-    found = _trained(layer, deciding, X, y)
-    counted = np.abs(X @ patterns[:deciding].T).max(axis=2) > 0.5
-    return [{**found, "attended": float((layer.attends(X) * counted).sum(axis=1).mean())}]
+    layer = tune(batches.__getitem__, counted, deciding, NEURONS, case["rank"], case["steps"], seed)
+    shown = np.abs(X @ patterns[:deciding].T).max(axis=2) > 0.5
+    return [{**_judge(layer, deciding, X, y), "attended": float((layer.attends(X) * shown).sum(axis=1).mean())}]
+
+
+def _train_on_digits(case: Case, seed: int) -> list[Row]:
+    (rng, _), (X, y) = _patterns(seed), digits()
+    test, counted, rest = np.split(rng.permutation(len(X)), [len(X) // 4, len(X) // 3])
+    picked = [rng.choice(rest, BATCH) for _ in range(case["steps"])]
+
+    def batch(step: int) -> tuple[Array, Array]:
+        return X[picked[step]], y[picked[step]]
+
+    layer = tune(batch, (X[counted], y[counted]), DIGITS, NEURONS, case["rank"], case["steps"], seed)
+    return [_judge(layer, DIGITS, X[test], y[test])]
 
 
 @cache
@@ -84,10 +103,11 @@ def digits() -> tuple[Array, Array]:
     return X.reshape(-1, 8, 8) / 16, y.astype(np.int64)
 
 
-def _trained(layer: Any, deciding: int, X: Array, y: Array) -> Row:
+def _judge(layer: Layer, deciding: int, X: Array, y: Array) -> Row:
     scores = layer.scores(X)
     updates = {name: layer.after[name] - layer.before[name] for name in NAMES}
     row: Row = {"accuracy": float((scores.argmax(axis=1) == y).mean()), "hinge": hinge(scores, y)}
+    row |= {"learning_rate": layer.rate, "taken": layer.steps, "ended_by": layer.ended_by}
     row |= {f"energy {name}": energy(update, deciding) for name, update in updates.items()}
     row |= {f"directions {name}": directions(update) for name, update in updates.items()}
     sizes = np.linalg.norm(layer.after["W_O"], axis=0)
@@ -95,8 +115,10 @@ def _trained(layer: Any, deciding: int, X: Array, y: Array) -> Row:
     return row | {f"{which} {gone:g}": value for (which, gone), value in curve.items()}
 
 
-def _built(patterns: Array, deciding: int, X: Array, y: Array) -> Row:
+def _build(case: Case, seed: int) -> list[Row]:
     """Uniform attention, whose values are differences to the last pattern: nothing is trained."""
+    (rng, patterns), deciding = _patterns(seed), case["deciding"]
+    X, y = draw(rng, deciding, ASKED, patterns)
     extra = deciding - 1
     lift = np.concatenate([np.eye(WIDTH), np.zeros((WIDTH, extra))], axis=1)
     nothing = np.zeros((1, WIDTH + extra, extra))
@@ -111,10 +133,10 @@ def _built(patterns: Array, deciding: int, X: Array, y: Array) -> Row:
     two = np.sort(counts, axis=1)[:, -2:]
     lead = np.sort(scores, axis=1)[:, -2:]
     off = np.abs((lead[:, 1] - lead[:, 0]) - (two[:, 1] - two[:, 0]) / LENGTH).max()
-    return {"accuracy": float((scores.argmax(axis=1) == y).mean()), "margin_off": float(off), "head": extra}
+    return [{"accuracy": float((scores.argmax(axis=1) == y).mean()), "margin_off": float(off), "head": extra}]
 
 
-def _compiled(seed: int) -> Row:
+def _compile(_: Case, seed: int) -> list[Row]:
     """A table of answers, 7 in 10 of them the same: units by the size of what they add, and what `prune` takes."""
     rng = np.random.default_rng([seed, 21])
     X = np.unique(rng.integers(0, 30, (150, 3)), axis=0)
@@ -131,13 +153,9 @@ def _compiled(seed: int) -> Row:
     curve = prune_curve(np.abs(last.weight).max(axis=1), SHARES, wrong)
     made = prune(model)
     zeros = sum(int((a == 0).sum()) for _, a in network.tensors())
-    return {
-        "parameters": model.n_parameters,
-        "removed": made.n_removed / model.n_parameters,
-        "verified": int(made.verify() == "VERIFIED"),
-        "zeros": zeros / model.n_parameters,
-        **{f"{which} {gone:g}": value for (which, gone), value in curve.items()},
-    }
+    row: Row = {"parameters": model.n_parameters, "removed": made.n_removed / model.n_parameters}
+    row |= {"verified": int(made.verify() == "VERIFIED"), "zeros": zeros / model.n_parameters}
+    return [row | {f"{which} {gone:g}": value for (which, gone), value in curve.items()}]
 
 
 def _by(rows: list[Row], part: str) -> list[Row]:
@@ -153,7 +171,7 @@ def plot(rows: list[Row]) -> Any:
     left.set(xlabel="patterns that decide", ylabel="directions with 99% of an update", ylim=(0, None))
     for part, name in (("trained", "patterns"), ("digits", "digits"), ("compiled", "compiled: share wrong")):
         for which, style in (("smallest", "-"), ("largest", "--")):
-            curve = {gone: interval(r[f"{which} {gone:g}"] for r in _by(rows, part)) for gone in SHARES}
+            curve = {gone: interval_of(_by(rows, part), f"{which} {gone:g}") for gone in SHARES}
             if _by(rows, part):
                 line(middle, curve, f"{name}, {which} gone", linestyle=style)
     middle.set(
@@ -161,7 +179,8 @@ def plot(rows: list[Row]) -> Any:
     )
     for k in (2, 3, 5):
         some = [row for row in _by(rows, "twin") if row["deciding"] == k]
-        line(right, interval_by_group(some, "rank", "accuracy"), f"{k} patterns decide")
+        points = interval_by_group(some, "rank", "accuracy")
+        line(right, {rank + 0.05 * (k - 3): v for rank, v in points.items()}, f"{k} patterns decide")
     left.set_xticks([2, 3, 5])
     right.set(xlabel="rank of W_Q, W_K and W_V", ylabel="accuracy of the twin", ylim=(0, 1.03))
     for axes in (left, middle, right):
@@ -170,66 +189,88 @@ def plot(rows: list[Row]) -> Any:
 
 
 def verdict(rows: list[Row]) -> Verdict:
-    findings, low, sparse = [], [], []
-    asked = sorted({row["deciding"] for row in _by(rows, "trained")})
+    findings: list[str] = []
+    low, sparse = [], []
+    trained = _by(rows, "trained")
+    asked = sorted({row["deciding"] for row in trained})
     for k in asked:
-        some = [row for row in _by(rows, "trained") if row["deciding"] == k]
-        low.append(all(row[f"directions {name}"] <= k for row in some for name in NAMES))
-        energies = ", ".join(f"{name} {interval(row[f'energy {name}'] for row in some)}" for name in NAMES)
+        some = [row for row in trained if row["deciding"] == k]
+        low.append((some, all(row[f"directions {name}"] <= k for row in some for name in NAMES)))
         kept, lost = ({r["seed"]: r[f"{which} 0.4"] for r in some} for which in ("smallest", "largest"))
-        sparse.append(paired(kept, lost).below)
-        ends = "; ".join(
-            f"{round(100 * gone)}%: {interval(r[f'smallest {gone:g}'] for r in some)} / "
-            f"{interval(r[f'largest {gone:g}'] for r in some)}"
-            for gone in SHARES
-        )
-        findings.append(
-            f"{k} patterns decide: accuracy {interval(r['accuracy'] for r in some)}; share of the updates in {k} "
-            f"directions: {energies}; hinge loss {interval(r['hinge'] for r in some)}, without the smallest / "
-            f"largest neurons {ends}; attention on tokens that count {interval(r['attended'] for r in some)} "
-            f"({7 / LENGTH:.2f} if uniform)."
-        )
-    for row_group in sorted({(r["deciding"], r["rank"]) for r in _by(rows, "twin")}):
-        some = [row for row in _by(rows, "twin") if (row["deciding"], row["rank"]) == row_group]
-        findings.append(
-            f"Rank {row_group[1]} where {row_group[0]} patterns decide: accuracy "
-            f"{interval(r['accuracy'] for r in some)}, at least {SOLVED:g} in "
-            f"{share(r['accuracy'] >= SOLVED for r in some)} runs."
-        )
+        sparse.append((some, paired(kept, lost).below))
+        findings.append(_trained_finding(k, some))
+    findings += _twin_findings(_by(rows, "twin"), trained)
     if built := _by(rows, "built"):
         findings.append(
             f"Built, a head with one direction less than patterns decide: right in "
-            f"{share(r['accuracy'] == 1 for r in built)} runs, and the lead is the difference of counts over n "
-            f"(off by at most {max(r['margin_off'] for r in built):.2g})."
+            f"{sum(r['accuracy'] == 1 for r in built)} of {len(built)} runs, and the lead is the difference of "
+            f"counts over n (off by at most {max(r['margin_off'] for r in built):.2g})."
         )
     findings += _real_findings(rows)
     if not low:
         return Verdict("open", "No layer was trained on patterns.", tuple(findings))
     numbers = ", ".join(str(k) for k in asked)
+    answer, reason = of_settings([*low, *sparse])
     says = (
-        f"With {numbers} deciding patterns, 99% of every update is in as many directions in {sum(low)} of "
-        f"{len(low)} cases; the smallest two fifths of the neurons cost less than the largest in {sum(sparse)} of "
-        f"{len(sparse)}."
+        f"With {numbers} deciding patterns, 99% of every update is in as many directions in "
+        f"{sum(good for _, good in low)} of {len(low)} cases; the smallest two fifths of the neurons cost less "
+        f"than the largest in {sum(good for _, good in sparse)} of {len(sparse)}.{reason}"
     )
-    good = [*low, *sparse]
-    return Verdict("yes" if all(good) else "partly" if any(good) else "no", says, tuple(findings))
+    return Verdict(answer, says, tuple(findings))
+
+
+def _trained_finding(k: int, some: list[Row]) -> str:
+    energies = ", ".join(f"{name} {interval_of(some, f'energy {name}')}" for name in NAMES)
+    counts = ", ".join(f"{name} {interval_of(some, f'directions {name}')}" for name in NAMES)
+    ends = "; ".join(
+        f"{round(100 * gone)}%: "
+        + " / ".join(str(interval_of(some, f"{which} {gone:g}")) for which in ("smallest", "largest"))
+        for gone in SHARES
+    )
+    return (
+        f"{k} patterns decide: accuracy {interval_of(some, 'accuracy')} (ended by: {_ended(some)}); share of the "
+        f"updates in {k} directions: {energies}; directions with 99%: {counts}; hinge loss "
+        f"{interval_of(some, 'hinge')}, without the smallest / largest neurons {ends}; attention on tokens that "
+        f"count {interval_of(some, 'attended')} ({COUNTED / LENGTH:.2f} if uniform)."
+    )
+
+
+def _ended(some: list[Row]) -> str:
+    return tally(row.get("ended_by") for row in some)
+
+
+def _twin_findings(twins: list[Row], trained: list[Row]) -> list[str]:
+    """Accuracy of limited ranks, beside that of layers of full rank on the same sequences."""
+    findings = []
+    for k, rank in sorted({(r["deciding"], r["rank"]) for r in twins}):
+        some = [row for row in twins if (row["deciding"], row["rank"]) == (k, rank)]
+        full = {row["seed"]: row["accuracy"] for row in trained if row["deciding"] == k}
+        less = paired({row["seed"]: row["accuracy"] for row in some}, full)
+        beside = f"; less that of full rank, seed by seed: {less}" if less.found.count else ""
+        findings.append(
+            f"Rank {rank} where {k} patterns decide: accuracy {interval_of(some, 'accuracy')}, at least {SOLVED:g} "
+            f"in {sum(r['accuracy'] >= SOLVED for r in some)} of {len(some)} runs (ended by: {_ended(some)})"
+            f"{beside}."
+        )
+    return findings
 
 
 def _real_findings(rows: list[Row]) -> list[str]:
     findings = []
     if some := _by(rows, "digits"):
-        counts = ", ".join(f"{name} {interval(row[f'directions {name}'] for row in some)}" for name in NAMES)
+        counts = ", ".join(f"{name} {interval_of(some, f'directions {name}')}" for name in NAMES)
         findings.append(
-            f"Digits, rows of pixels as tokens: accuracy {interval(r['accuracy'] for r in some)} on digits not "
-            f"trained on; directions with 99% of the updates, of 8: {counts}; hinge loss "
-            f"{interval(r['hinge'] for r in some)}, without the smallest / largest two fifths "
-            f"{interval(r['smallest 0.4'] for r in some)} / {interval(r['largest 0.4'] for r in some)}."
+            f"Digits, rows of pixels as tokens: accuracy {interval_of(some, 'accuracy')} on digits not "
+            f"trained on (ended by: {_ended(some)}); directions with 99% of the updates, of 8: {counts}; hinge "
+            f"loss {interval_of(some, 'hinge')}, without the smallest / largest two fifths "
+            f"{interval_of(some, 'smallest 0.4')} / {interval_of(some, 'largest 0.4')}."
         )
     if some := _by(rows, "compiled"):
         findings.append(
             f"Compiled answers: wrong without the smallest / largest fifth of the plateaus "
-            f"{interval(r['smallest 0.2'] for r in some)} / {interval(r['largest 0.2'] for r in some)}; `prune` "
-            f"removes {interval(r['removed'] for r in some)} of the weights, VERIFIED in "
-            f"{share(r['verified'] for r in some)} runs; {interval(r['zeros'] for r in some)} were zeros before."
+            f"{interval_of(some, 'smallest 0.2')} / {interval_of(some, 'largest 0.2')}; `prune` "
+            f"removes {interval_of(some, 'removed')} of the weights, VERIFIED in "
+            f"{sum(bool(r['verified']) for r in some)} of {len(some)} runs; {interval_of(some, 'zeros')} were "
+            "zeros before."
         )
     return findings
