@@ -1,0 +1,60 @@
+"""What rows of grading say: pairs by seed, and runs that did not arrive."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from onelayer.lab import find
+from onelayer.lab.experiment import Row
+from onelayer.lab.experiments import grading_and_training as module
+
+GRADING: Any = find("grading-and-training")
+
+
+def row(kind: str, how: str, seed: int, taken: int, reached: bool = True) -> Row:
+    made: Row = {"optimiser": kind, "how": how, "steps": 200, "seed": seed, "taken": taken, "accuracy": 1.0}
+    made |= {"reached": int(reached), "ended_by": "all right" if reached else "budget", "learning_rate": 1.0}
+    return made | {"at_an_end": 0, "apart": 0.0 if how == "rates" else None}
+
+
+def judged(rival: int, graded: int, noise: float = 0.0, **said: Any) -> Any:
+    rows = [row("sgd", "standardised", s, rival + s, **said) for s in range(6)]
+    rows += [row("sgd", "exponential", s, round((graded + s) * (1 + noise * (-1) ** s))) for s in range(6)]
+    return GRADING.verdict(rows)
+
+
+def test_no_takes_evidence_and_runs_that_say_something() -> None:
+    assert judged(100, 50).answer == "yes"
+    assert judged(50, 100).answer == "no"
+    assert judged(100, 101).answer == "no"  # at best a little faster
+    assert judged(100, 100, noise=0.5).answer == "open"  # nothing is known
+    rows = [row("sgd", how, s, 200, reached=False) for how in ("standardised", "linear") for s in range(6)]
+    assert GRADING.verdict(rows).answer == "open"  # neither arrived
+
+
+def test_both_optimisers_of_a_seed_are_one_value() -> None:
+    rows = [row(k, "none", s, 40 * (s + 1)) for k in ("sgd", "adam") for s in range(5)]
+    rows += [
+        row(k, how, s, 20) for k in ("sgd", "adam") for how in ("exponential", "standardised") for s in range(5)
+    ]
+    one = [r for r in rows if r["optimiser"] == "sgd"]
+    assert GRADING.verdict(rows).says.split("factor of")[-1] == GRADING.verdict(one).says.split("factor of")[-1]
+
+
+@pytest.mark.parametrize("how", ["standardised", "exponential"])
+def test_rates_are_searched_in_the_same_way_and_cut_where_they_cannot_win(how: str, monkeypatch) -> None:
+    asked: list[tuple[float, int]] = []
+
+    def train(*given):
+        rate, steps = given[4:6]
+        asked.append((rate, steps))
+        arrives = {1.0: 60, 3.0: 40}.get(rate, 10**6)
+        return module.Taken(arrives if arrives <= steps else None, 0.5, {})
+
+    monkeypatch.setattr(module, "train_graded", train)
+    found = GRADING.run({"optimiser": "sgd", "how": how, "steps": 200}, 0)[0]
+    assert (found["taken"], found["learning_rate"], found["at_an_end"]) == (40, 3.0, 0)
+    assert [rate for rate, _ in asked] == list(module.RATES["sgd"])
+    assert all(steps < 60 for rate, steps in asked if rate > 1)
