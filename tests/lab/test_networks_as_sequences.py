@@ -1,0 +1,43 @@
+"""What rows about networks say: pairs by seed, and evidence for both answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from onelayer.lab import find
+from onelayer.lab.experiment import Row
+
+NETWORKS: Any = find("networks-as-sequences")
+
+
+def rows(error: float, right: float, noise: float = 0.0) -> list[Row]:
+    found = []
+    for how in ("attention", "sum"):
+        for s in range(6):
+            off = noise * (-1) ** s
+            made: Row = {"networks": 60, "seed": s, "how": how, "exact": 1, "survive": 0.3, "refused": 1}
+            for split in ("", "unseen_"):
+                own = (error * (1 + off), right + off) if how == "attention" else (0.1, 0.7)
+                made |= {f"{split}relative_error": own[0] + 0.001 * s, f"{split}float16_right": own[1] + 0.001 * s}
+                made[f"{split}float16_usual"] = 0.7
+            found.append(made)
+    return found
+
+
+def test_an_answer_takes_evidence_on_both_sides() -> None:
+    assert NETWORKS.verdict(rows(0.05, 0.9)).answer == "yes"
+    assert NETWORKS.verdict(rows(0.2, 0.6)).answer == "no"
+    assert NETWORKS.verdict(rows(0.05, 0.6)).answer == "partly"
+    assert NETWORKS.verdict(rows(0.1, 0.7, noise=0.3)).answer == "open"
+
+
+def test_kinds_that_were_not_seen_are_judged_by_seed_as_well() -> None:
+    (said,) = (text for text in NETWORKS.verdict(rows(0.05, 0.9)).findings if "not fitted to" in text)
+    assert "one over the other, seed by seed: 0.5" in said
+
+
+def test_a_picture_has_no_curve_behind_another() -> None:
+    left, right = NETWORKS.plot(rows(0.05, 0.7)).axes
+    for axes in (left, right):
+        places = [round(x, 6) for shown in axes.collections for x in shown.get_offsets()[:, 0]]
+        assert len(set(places)) == len(places)
