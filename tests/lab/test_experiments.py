@@ -78,6 +78,11 @@ SMALL = {
         for task in ("keys", "bytes")
         for how in ("backprop", "kl", "gaussian")
     ],
+    "learned-loops": [
+        {"learner": name, "model": model, "loops": 2, "steps": 4 * (model == "trained"), "batch": 4}
+        for name in ("nesterov", "preconditioned")
+        for model in ("built", "trained")
+    ],
     "gradient-step": [{"d": 3, "examples": 4, "steps": steps, "batch": 64} for steps in (5, 20)],
     "convex-or-adam": [{"heads": heads, "scale": 0.5, "steps": 5} for heads in (1, 2)],
     "looped-optimum": [

@@ -93,7 +93,7 @@ def test_a_run_says_what_ended_it_and_choosing_costs_one_run() -> None:
 
 
 def test_what_is_left_above_a_floor_is_still_learned() -> None:
-    """A loss of at least 1, of which the last twentieth falls by half a hundredth in every wait: not yet the end."""
+    """A loss of at least 1, whose last twentieth falls by half a hundredth in every wait, is not at its end."""
     weights = {"w": torch.zeros(2, requires_grad=True)}
 
     def slow(t: dict, _: object) -> torch.Tensor:
