@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pyarrow.parquet
@@ -157,14 +158,9 @@ def test_files_say_where_their_rows_come_from(tmp_path) -> None:
     assert table.column_names == ["start", "log", "pause", "seed", "value", "square", "word"]
 
 
-def forget_sources() -> None:
-    for remembered in (registry._tree, registry.code_of, registry.imported):
-        remembered.cache_clear()
-
-
 @pytest.fixture
 def fingerprint_with(toy, tmp_path, monkeypatch):
-    """The fingerprint of the toy with some of its words changed, and with a module that it imports."""
+    """The fingerprint of a setting of the toy with some words changed, and with a module that it imports."""
     folder = tmp_path / "experiments"
     monkeypatch.setattr(registry, "LIBRARY", {*registry.LIBRARY, "counting"})
     monkeypatch.syspath_prepend(tmp_path)
@@ -172,17 +168,19 @@ def fingerprint_with(toy, tmp_path, monkeypatch):
     (tmp_path / "counting" / "__init__.py").touch()
     (tmp_path / "counting" / "further.py").write_text('"""Deep."""\nSTEP = 1\n')
 
-    def changed(old: str = "", new: str = "", further: str = "STEP = 1") -> str:
+    def changed(old: str = "", new: str = "", further: str = "STEP = 1", start: int = 0) -> str:
         assert old in TOY
-        source = TOY.replace(old, new).replace("return [", "from counting.slowly import add; return [", 1)
+        rows = 'return [{"value": value'  # of `run`
+        source = TOY.replace(old, new).replace(rows, f"from counting.slowly import add; {rows}")
         (folder / "toy.py").write_text(source.replace("LOG", repr(str(toy))).replace("PAUSE", "0"))
         (tmp_path / "counting" / "slowly.py").write_text("from counting import further\ndef add(): pass\n")
         (tmp_path / "counting" / "further.py").write_text(f'"""Deep."""\n{further}\n')
-        forget_sources()
-        return registry.fingerprint("toy")
+        registry.forget()
+        sys.modules.pop("onelayer.lab.experiments.toy", None)
+        return registry.fingerprint("toy", {"start": start})
 
     yield changed
-    forget_sources()
+    registry.forget()
     for name in [name for name in sys.modules if name.partition(".")[0] == "counting"]:
         del sys.modules[name]
 
@@ -201,21 +199,82 @@ def test_rows_of_other_code_are_computed_anew_and_rewording_keeps_them(fingerpri
     assert fingerprint_with() != as_it_is
 
 
-def test_rows_belong_to_the_sources_that_an_experiment_imports(fingerprint_with) -> None:
+def test_rows_belong_to_the_sources_that_an_experiment_imports(fingerprint_with, tmp_path) -> None:
     """Two imports away, inside a function; a comment or a docstring there changes nothing."""
     as_it_is = fingerprint_with()
     assert fingerprint_with(further="STEP = 2") != as_it_is
     assert fingerprint_with(further="# two\nSTEP = 1") == as_it_is
+    drawn = "def plot(rows):", "def plot(rows):\n    import counting.drawn"
+    (tmp_path / "counting" / "drawn.py").touch()
+    assert fingerprint_with(*drawn) == as_it_is  # what only draws imports nothing that computes
+
+
+#: The toy counts from 3 on by other code, which imports a module of its own.
+SEVERAL = """
+def computes(case): return run_far if case["start"] > 2 else run_near
+def run(case, seed): return computes(case)(case, seed)
+def run_far(case, seed):
+    from counting import further
+    return [{"value": far(seed)}]
+def run_near(case, seed):
+    return [{"value": count(case["start"], seed)[0]}]
+def far(seed): return seed * 1000
+def count("""
+
+
+def test_a_row_is_of_the_code_that_computes_its_own_setting(fingerprint_with) -> None:
+    """Code that only another setting uses keeps it, and imports likewise; what both use keeps neither."""
+
+    def both(old: str, new: str, further: str = "STEP = 1") -> tuple[str, str]:
+        several = SEVERAL.replace(old, new).lstrip()
+        near, far = (fingerprint_with("def count(", several, further, start) for start in (0, 5))
+        return near, far
+
+    near, far = both("", "")
+    assert near != far
+    assert both("1000", "2000")[0] == near
+    assert both("1000", "2000")[1] != far
+    assert both("seed)[0]", "seed)[1]")[0] != near
+    assert both("seed)[0]", "seed)[1]")[1] == far
+    assert both("", "", further="STEP = 2") == (near, both("", "", further="STEP = 2")[1])
+    assert both("", "", further="STEP = 2")[1] != far
+    assert both("> 2", "> 3") == (near, far)  # which of them computes a setting computes no row
+    assert both("", "", further="STEP = 1")[0] == near
+
+
+def test_each_module_is_looked_up_and_read_once_for_all_settings(monkeypatch) -> None:
+    looked_up, read = Counter(), Counter()
+
+    def counted(function, counter):
+        def called(name, *arguments, **options):
+            counter[name] += 1
+            return function(name, *arguments, **options)
+
+        return called
+
+    name = "memorisation-capacity"
+    registry.fingerprint(name, lab.find(name).cases("full")[0])  # the import system looks for modules, too
+    monkeypatch.setattr(registry.PathFinder, "find_spec", counted(registry.PathFinder.find_spec, looked_up))
+    monkeypatch.setattr(registry.ast, "unparse", counted(registry.ast.unparse, read))
+    registry.forget()
+    codes = {registry.fingerprint(name, case) for case in lab.find(name).cases("full")}
+    assert len(codes) == 2  # of constructed and of trained
+    assert {"onelayer.compile.memorize", "onelayer.lab.trained"} <= looked_up.keys()
+    assert set(looked_up.values()) == {1}
+    assert set(read.values()) == {1}  # every statement, whose trees are objects of their own
+
+
+def test_looking_for_sources_imports_nothing(tmp_path) -> None:
+    """`find_spec` of a name in a module imports that module, and torch with it."""
+    code = "import sys; from onelayer import lab; from onelayer.lab import registry\n"
+    code += "found = registry.stands_on('onelayer.lab.experiments.depth')\n"
+    code += "print('onelayer.problems.targets.networks.torch_modules' in found, 'torch' in sys.modules)"
+    said = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert said.stdout == "True False\n"
 
 
 def stands_on(name: str) -> set[str]:
-    seen: set[str] = set()
-    waiting = [f"onelayer.lab.experiments.{name}"]
-    while waiting:
-        new = registry.imported(waiting.pop()) - seen
-        seen |= new
-        waiting += new
-    return seen
+    return registry.stands_on(f"onelayer.lab.experiments.{name}")
 
 
 def test_what_an_experiment_stands_on_is_found_and_what_only_draws_is_not() -> None:
@@ -238,6 +297,7 @@ def test_formulas_are_none_of_what_stores_answers() -> None:
 def test_what_a_package_brings_along_is_not_what_an_experiment_stands_on() -> None:
     """`from onelayer.lab import prompts` names a module of the package, which imports the harness beside it."""
     assert stands_on("rank_rate") == {
+        "onelayer.lab.experiments.rank_rate",
         "onelayer.errors",
         *(f"onelayer.lab.{name}" for name in ("networks", "plateaus", "prompts")),
     }
@@ -245,7 +305,7 @@ def test_what_a_package_brings_along_is_not_what_an_experiment_stands_on() -> No
 
 def test_other_code_leaves_old_rows_alone(tmp_path, toy, monkeypatch) -> None:
     lab.run("toy", seeds=1, results=tmp_path, jobs=1)
-    monkeypatch.setattr(store, "fingerprint", lambda _: "other code")
+    monkeypatch.setattr(store, "fingerprint", lambda *_: "other code")
     rows = lab.run("toy", seeds=1, results=tmp_path, jobs=1)
     assert len(pieces(toy)) == 12
     assert len(rows) == 12

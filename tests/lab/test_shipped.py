@@ -18,11 +18,9 @@ NAME = "fine-tuning"
 CASES = find(NAME).cases("quick")
 
 
-def store(folder: Path, seeds: range, code: str = "", value: float = 0.5, preset: str = "quick") -> Store:
+def store(folder: Path, seeds: range, value: float = 0.5, preset: str = "quick") -> Store:
     """Rows that nobody has computed, which is enough to carry them about."""
     made = Store(folder, NAME, preset)  # type: ignore[arg-type]
-    if code:
-        made.__dict__["code"] = code
     for case in find(NAME).cases(preset):  # type: ignore[arg-type]
         for seed in seeds:
             made.write(case, seed, [{"value": value, "word": "one", "none": None}, {"value": 0.1}], 2.5)
@@ -106,7 +104,7 @@ def with_code(given: Shipped, code: str) -> Shipped:
 
 def test_whoever_has_no_rows_sees_shipped_ones_with_their_day_and_code(tmp_path, monkeypatch) -> None:
     given = real()
-    now = fingerprint(given.name)
+    now = fingerprint(given.name, given.cases[0])  # one code for all settings
     page, text = page_of(tmp_path, with_code(given, now), monkeypatch)
     day = str(given.pieces[0].about["written"])[:10]
     for said in (page, text):
