@@ -364,7 +364,7 @@ def test_powers_of_errors_are_added_up_exactly(monkeypatch: pytest.MonkeyPatch) 
             judged(monkeypatch, listed, at, "lp_error", p=float(p))
             parts = Fraction(0)
             for rows in ([(0.3, 0), (0.7, 1)], [(1.1, 2)]):
-                terms = [float(cells._power(np.array(x), p)) * weight[i] for x, i in rows]
+                terms = [float(cells.power(np.array(x), p)) * weight[i] for x, i in rows]
                 parts += Fraction(float(sum(terms)) * (1 + 2 * len(rows) * U) * UP)
             inside, left, assumed = said.pop()[4:]
             assert (inside, left, assumed) == (parts * side**2, 1 - 3 * side**2, ASSUMPTION)
@@ -424,7 +424,7 @@ def test_between_the_cells_an_error_is_as_large_as_may_be(monkeypatch: pytest.Mo
         (([0.25], [0.25], [0.25], [0.5]), 0.25),
     ):
         for p in (1, 3):
-            power = float(cells._power(np.maximum(np.float64(most) * UP, 0.0), p)) * UP
+            power = float(cells.power(np.maximum(np.float64(most) * UP, 0.0), p)) * UP
             exactly = quarter + Fraction(power) * half
             verdict = mean(monkeypatch, ends, quarter, half, p, bound=64.0)
             assert (verdict.outcome, verdict.value) == ("proved", float(exactly)), ends
@@ -467,5 +467,5 @@ def test_powers() -> None:
         power = wanted
         for _ in range(p - 1):
             power = power * wanted
-        np.testing.assert_array_equal(cells._power(x, p), power)
-        assert cells._power(x, p)[0] >= 2.0**-960
+        np.testing.assert_array_equal(cells.power(x, p), power)
+        assert cells.power(x, p)[0] >= 2.0**-960

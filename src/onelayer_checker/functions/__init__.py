@@ -9,8 +9,8 @@ from onelayer_checker.core.claims import KINDS, Claim, Kind, Verdict
 from onelayer_checker.core.files import Malformed
 from onelayer_checker.core.graph import BLOCK
 from onelayer_checker.core.judge import Judge
-from onelayer_checker.functions import branch, hats, pooled
-from onelayer_checker.functions.cells import judge, judge_everywhere, read_target
+from onelayer_checker.functions import branch, hats, means, pooled
+from onelayer_checker.functions.cells import find_cells, judge, judge_everywhere, read_target
 from onelayer_checker.functions.formulas import read_formula
 from onelayer_checker.functions.targets import Program
 
@@ -42,6 +42,9 @@ def _on_cells(found: Judge, claim: Claim) -> Verdict:
     fits(found, claim)
     if _too_wide(claim):
         return Verdict("undecided", f"the box reaches beyond {LARGEST:.3g}", np.inf)
+    if (layer := _of_whole_box(found, claim)) is not None:
+        find_cells(found.network, claim, found.data.tokens)
+        return means.judge(found.network, layer, claim, found.memo)
     samples = found.samples(claim.A, claim.scope, claim.numbers["radius"])
     readout, data = found.network.readout, found.data
     step = max(1, BLOCK // readout.widest)
@@ -49,6 +52,22 @@ def _on_cells(found: Judge, claim: Claim) -> Verdict:
     out = joined([readout.apply(samples.t[a : a + step], claim.A) for a in starts], axis=0)
     found.compare_ways(samples, claim.A)
     return judge(claim, found.network, data, out.reshape(*data.tokens.shape[:2], -1))
+
+
+def _of_whole_box(found: Judge, claim: Claim) -> means.Layer | None:
+    """The layer, where a mean is not read off cells: they are points, and it can be bounded on all of the box."""
+    if claim.type != "lp_error" or claim.numbers["radius"] != 0 or not isinstance(claim.target, Program):
+        return None
+    return means.recognise(found.network, claim.target)
+
+
+def _least_mean(found: Judge, claim: Claim, enough: float) -> float:  # noqa: ARG001
+    """Of cells, what they prove is known at once."""
+    fits(found, claim)
+    layer = None if _too_wide(claim) else _of_whole_box(found, claim)
+    if layer is None:
+        return claim.numbers["bound"]
+    return means.least_bound(found.network, layer, claim, found.memo)
 
 
 def _everywhere(found: Judge, claim: Claim) -> Verdict:
@@ -73,7 +92,7 @@ def _least_bound(found: Judge, claim: Claim, enough: float) -> float:
 
 KINDS |= {
     "sup_error": Kind(BOX | {"measure"}, _on_cells, read_target),
-    "lp_error": Kind(BOX | {"p"}, _on_cells, read_target),
+    "lp_error": Kind(BOX | {"p"}, _on_cells, read_target, _least_mean),
     "sup_error_everywhere": Kind(BOX - {"radius"}, _everywhere, read_target, _least_bound),
     "formula_error": Kind(frozenset({"bound"}), pooled.judge, read_formula),
 }

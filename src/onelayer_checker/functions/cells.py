@@ -253,8 +253,8 @@ def judge(claim: Claim, network: Network, data: Data, out: Ball) -> Verdict:
             return Verdict("undecided", f"{where} the error may be {upper[at]:.6g}", float(upper[at]))
         worst = max(worst, float(upper.max()))
         if claim.type == "lp_error":
-            power = _power(upper, int(number["p"]))
-            part = float((power * cells.weight[found.rows]).sum()) * (1 + 2 * len(upper) * U) * UP
+            powers = power(upper, int(number["p"]))
+            part = float((powers * cells.weight[found.rows]).sum()) * (1 + 2 * len(upper) * U) * UP
             if not part < np.inf:
                 return Verdict("undecided", "the error has no bound, or its power overflows", np.inf)
             powers += Fraction(part)
@@ -276,9 +276,9 @@ def _mean(
     if claim.A.u > 0 and overflows(network, data.tokens, number["low"], number["high"], claim.A):
         return Verdict("undecided", "between the cells a value may overflow", np.inf)
     most = np.maximum(np.maximum(f_high - y_low, y_high - f_low).max() * UP, 0.0)
-    if not (power := float(_power(most, p)) * UP) < np.inf:
+    if not (largest := float(power(most, p)) * UP) < np.inf:
         return Verdict("undecided", "between the cells the error has no bound, or its power overflows", np.inf)
-    total = inside + Fraction(power) * left  # exact, and so is the comparison
+    total = inside + Fraction(largest) * left  # exact, and so is the comparison
     mean = float(total) if total < 2**1000 else np.inf
     if total <= Fraction(number["bound"]) ** p:
         ramps = f"ramps are a share {float(left):.3g} with an error of at most {most:.6g}"
@@ -286,7 +286,7 @@ def _mean(
     return Verdict("undecided", f"the mean of the {p}-th powers of the error may be {mean:.6g}", np.inf)
 
 
-def _power(x: Array, p: int) -> Array:
+def power(x: Array, p: int) -> Array:
     """x^p for whole p >= 1, up to p - 1 roundings, and at least about 2^-FAINT."""
     x = np.maximum(x, 2.0 ** -(FAINT // p))
     result = x
