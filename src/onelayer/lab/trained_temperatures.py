@@ -1,4 +1,4 @@
-"""Where Adam takes the temperature of one softmax head from a given start; the answers are random classes of sets."""
+"""Where Adam takes the temperature of one softmax head from a given start; answers are random classes of sets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from onelayer.lab.trained import Budget, Net, Shape, Task, train, train_tuned
 Array = NDArray[Any]
 SHAPE, CLASSES = Shape(16, hidden=64), 4
 #: Rates that are tried side by side, for so many steps at most; the best one runs from its start, and is watched.
-RATES, CHOOSING = (3e-3, 1e-2, 3e-2), 800
+#: None is given up in the first half: a rate that wins the first steps may carry a head far away.
+RATES, CHOOSING, SHORT = (3e-3, 1e-2), 1600, 0.5
 #: Steps between two counts, and the points of a path that a row keeps.
 CHECK, POINTS = 20, 40
 
@@ -27,7 +28,7 @@ def train_from(start: float, levels: Array, sets: Array, steps: int, seed: int) 
     task = Task(levels[sets][..., None], answers, scope="sequence")
     net = Net(SHAPE, task, seed)
     start_head(net, levels, start)
-    choosing = Budget(steps=min(steps, CHOOSING), rates=RATES, optimisers=("adam",), check=CHECK)
+    choosing = Budget(steps=min(steps, CHOOSING), rates=RATES, optimisers=("adam",), short=SHORT, check=CHECK)
     rate = train_tuned(SHAPE, task, choosing, seed, net=copy.deepcopy(net)).rate
     path: list[tuple[int, float]] = []
 
