@@ -10,8 +10,8 @@ LIMITS = (
         "Bias-free attention at a zero token",
         "",
         "ours",
-        "Without biases a zero token attends uniformly in every head: its output depends on the mean of the "
-        "sequence only.",
+        "Without query and embedding biases a zero token attends uniformly in every softmax or hardmax head of one "
+        "layer: its output depends on the mean of the tokens that it sees only.",
     ),
     Statement(
         "empirical_measure",
@@ -19,30 +19,32 @@ LIMITS = (
         "",
         "ours",
         "Multisets with proportional multiplicities, such as {u, v} and {u, u, v, v}, give equal outputs in "
-        "every softmax head.",
+        "every softmax or hardmax head that sees all tokens, without positions.",
     ),
     Statement(
         "equivariance",
         "Attention without positions is permutation-equivariant",
         "",
         "ours",
-        "Reordering the tokens reorders the outputs, so equal (token, multiset) pairs must have equal answers.",
+        "Without a causal mask or window, reordering the tokens reorders the outputs, so equal (token, multiset) "
+        "pairs must have equal answers.",
     ),
     Statement(
         "constant_outputs",
         "Heads average, they do not store",
         "",
         "ours",
-        "On sequences of equal tokens every layer is one affine map, so with an affine readout it misses a target "
-        "by at least a quarter of the target's second difference there.",
+        "On sequences of equal tokens every layer of softmax or hardmax attention is one affine map, so with an "
+        "affine embedding and readout it misses a target by at least a quarter of its second difference there.",
     ),
     Statement(
         "narrow_stream",
         "A residual stream no wider than the tokens is too narrow",
         "",
         "ours",
-        "n >= 2 real tokens of d >= 1 components, attention first on a stream of width d, any number of heads, "
-        "biases allowed: every readout misses x_k + 8 (x_k - mean)^3 on [-1, 1]^(n d) by at least 1/8 somewhere.",
+        "n >= 2 real tokens of d >= 1 components, one layer of softmax or hardmax attention first on a stream of "
+        "width d, any number of heads, biases allowed: every readout misses x_k + 8 (x_k - mean)^3 on "
+        "[-1, 1]^(n d) by at least 1/8 somewhere, proved for every n and d.",
     ),
     Statement(
         "finite_witness",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from onelayer.contexts import published, rank_one
 from onelayer.errors import HypothesisError
 from onelayer.lab.experiment import Case, Earlier, Preset, Row, Verdict
 from onelayer.lab.pictures import doublings, factor_line, figure, line
+from onelayer.lab.random_points import bits_of_nearest
 from onelayer.lab.statistics import exponent, factors, geometric, interval_by_group, steepness
 
 QUESTION = "Can a floating-point format hold the weights of the published theorem?"
@@ -21,7 +23,7 @@ HYPOTHESES = (
     "Theorem 2's exponent is (|V|+1)^4 (2 log n + 3) pi d r_max^2/(4 eps r_min): its bits grow with the fourth "
     "power of the vocabulary, and linearly in d, in log n and in r_max/eps.",
     "A head whose temperature and direction are searched has M contexts about as far apart as M random points in s "
-    "dimensions, 2 log2(M)/s bits for rank s, whatever the vocabulary.",
+    "dimensions, 2 log2(M)/s bits and a constant for rank s, whatever the vocabulary.",
 )
 EARLIER = Earlier(
     "no, as now",
@@ -134,8 +136,9 @@ def plot(rows: list[Row]) -> Any:
     per_rank = interval_by_group(_along(rows, "rank"), "rank", "searched_bits")
     line(right, per_rank, "searched head")
     log_contexts = _doublings(rows)
-    random_points = [2 + 2 * log_contexts / rank for rank in per_rank]
-    right.plot(list(per_rank), random_points, "--", color="grey", label="random points")
+    right.plot(
+        list(per_rank), [_random(log_contexts, s) for s in per_rank], "--", color="grey", label="normal points"
+    )
     right.set(
         xlabel="rank s of the head", ylabel=f"bits needed for {2**log_contexts:,.0f} contexts", ylim=(0, None)
     )
@@ -197,7 +200,7 @@ def _laws(rows: list[Row]) -> list[str]:
     found = steepness((math.log2(row["contexts"]) for row in some), (row["searched_bits"] for row in some))
     bits = interval_by_group(_along(rows, "rank"), "rank", "searched_bits")
     listed = "; ".join(
-        f"rank {rank}: {b}, random points {2 + 2 * _doublings(rows) / rank:.1f}" for rank, b in bits.items()
+        f"rank {rank}: {b}, normal points {_random(_doublings(rows), rank):.1f}" for rank, b in bits.items()
     )
     return [
         f"Bits per context: with rank 1 the searched head needs {found} bits more each time the contexts double, "
@@ -205,6 +208,15 @@ def _laws(rows: list[Row]) -> list[str]:
         f"Bits per rank, {2 ** _doublings(rows):,.0f} contexts: {listed}. Rank helps less than as many "
         "dimensions would; that one softmax weighs all coordinates alike may be why.",
     ]
+
+
+def _random(log_contexts: float, rank: int) -> float:
+    """log2(4 span/gap), as bits are counted here, of as many normal points: their mean over draws, and a span that
+    the largest of them exceeds in either direction in half of the draws."""
+    if not log_contexts:
+        return 2.0
+    span = 2 * NormalDist().inv_cdf(0.5 ** (2.0**-log_contexts))
+    return 2 + math.log2(span) + bits_of_nearest(2.0**log_contexts, rank)
 
 
 def _doublings(rows: list[Row]) -> float:
