@@ -83,7 +83,10 @@ SMALL = {
         for name in ("nesterov", "preconditioned")
         for model in ("built", "trained")
     ],
-    "gradient-step": [{"d": 3, "examples": 4, "steps": steps, "batch": 64} for steps in (5, 20)],
+    "gradient-step": [
+        {"d": 3, "examples": 4, "model": model, "steps": steps, "batch": 64}
+        for model, steps in (("built", 0), ("trained", 5), ("trained", 20))
+    ],
     "convex-or-adam": [{"heads": heads, "scale": 0.5, "steps": 5} for heads in (1, 2)],
     "looped-optimum": [
         {"d": 3, "examples": 6, "loops": loops, "start": start, "steps": 5, "batch": 16}
@@ -93,10 +96,15 @@ SMALL = {
         {"model": kind, "n": 2, "T": 5, "noise": 0.1, "steps": 5, "batch": 8}
         for kind in ("linear", "softmax", "mesa")
     ],
-    "recurrence-circuits": [{"width": 8, "steps": steps, "batch": 8} for steps in (2, 4)],
+    "recurrence-circuits": [
+        {"model": model, "width": 8, "steps": steps, "batch": 8}
+        for model, steps in (("built", 0), ("trained", 2), ("trained", 4))
+    ],
     "rank-rate": [{"alpha": 1.0, "rank": rank, "steps": 4, "batch": 8} for rank in (1, 2, 4)],
     "in-context-statistics": [
-        {"task": task, "width": 8, "layers": 1, "steps": 3, "batch": 8} for task in ("dense", "sparse", "mixed")
+        {"task": task, "model": model, "width": 8, "layers": 1, "steps": 3, "batch": 8}
+        for task in ("dense", "sparse", "mixed")
+        for model in ("built", "trained")
     ],
     "grading-and-training": [
         {"optimiser": kind, "how": how, "steps": 10}
@@ -251,9 +259,11 @@ def test_a_flat_readout_gives_no_gradient_and_nothing_moves() -> None:
 
 def test_adam_comes_to_the_proved_gradient_step() -> None:
     """Few components, so that seconds are enough; the twin starts from weights of no structure."""
-    row = find("gradient-step").run({"d": 2, "examples": 8, "steps": 500, "batch": 256}, 0)[0]
+    case, run = {"d": 2, "examples": 8, "steps": 500, "batch": 256}, find("gradient-step").run
+    built, row = (run({**case, "model": model}, 0)[0] for model in ("built", "trained"))
     assert row["cosine"] > 0.99
-    assert row["built"] * 0.99 < row["loss"] < row["built"] * 1.02
+    assert row["eta"] == pytest.approx(built["eta"], rel=0.05)
+    assert built["loss"] * 0.99 < row["loss"] < built["loss"] * 1.02
 
 
 def test_the_best_loop_is_the_one_that_is_known() -> None:

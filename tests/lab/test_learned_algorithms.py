@@ -62,9 +62,10 @@ def test_attention_is_read_as_it_is_said() -> None:
 
 @pytest.mark.parametrize(("errors", "answer"), [((0.1, 1e-4), "yes"), ((1e-4, 0.1), "no")])
 def test_only_the_longest_training_answers_for_the_recurrence(errors, answer) -> None:
-    usual = {f"{kind}{name}": 0.5 for kind in ("error", "built", "copied") for name in ("", "_beyond", "_order2")}
-    usual |= {"first_copies": 0.2, "similar": -0.3, "ended_by": "plateau"}
-    rows = seeds([{**usual, "steps": steps, "error": off} for steps, off in zip((10, 100), errors, strict=True)])
+    usual = {f"{kind}{name}": 0.5 for kind in ("error", "copied") for name in ("", "_beyond", "_order2")}
+    usual |= {"first_copies": 0.2, "similar": -0.3, "ended_by": "plateau", "model": "trained"}
+    given = [{**usual, "steps": steps, "error": off} for steps, off in zip((10, 100), errors, strict=True)]
+    rows = seeds([{**usual, "model": "built", "steps": 0, "error": 1e-11}, *given])
     assert judge(recurrence_circuits, rows).answer == answer
     mixed = [{**row, "error": 1e-4 if row["seed"] else 0.1} for row in rows]
     assert judge(recurrence_circuits, mixed).answer == "partly"
@@ -148,12 +149,13 @@ def test_the_lasso_has_zeros_and_is_better_than_least_squares_where_w_is_sparse(
     ("ratios", "answer"), [((1.0, 1.0, 0.9), "yes"), ((1.2, 1.2, 0.9), "partly"), ((1.2, 1.3, 1.1), "no")]
 )
 def test_every_task_counts_for_the_statistics(ratios, answer) -> None:
-    usual = {"width": 8, "layers": 1, "steps": 3, "built": 0.1, "least_squares": 0.2, "nothing": 1.0}
-    usual |= dict.fromkeys(("zeros", "built_zeros", "unused", "built_unused"), 0.5) | {"ended_by": "plateau"}
+    usual = {"width": 8, "layers": 1, "steps": 3, "least_squares": 0.2, "nothing": 1.0, "ended_by": "plateau"}
+    usual |= dict.fromkeys(("zeros", "unused"), 0.5)
     rows = seeds(
         [
-            {**usual, "task": task, "loss": 0.1 * r}
+            {**usual, "task": task, "model": model, "loss": loss}
             for task, r in zip(in_context_statistics.NOISE, ratios, strict=True)
+            for model, loss in (("built", 0.1), ("trained", 0.1 * r))
         ]
     )
     found = judge(in_context_statistics, rows)

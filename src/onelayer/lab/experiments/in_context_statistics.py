@@ -8,6 +8,7 @@ trains twelve layers for 300,000 steps and more; that is out of reach here, and 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from onelayer.compile.learner import learner
 from onelayer.lab import endings
 from onelayer.lab.experiment import Case, Preset, Row, Verdict
 from onelayer.lab.pictures import figure
-from onelayer.lab.statistics import interval, over, share
+from onelayer.lab.statistics import interval, over
 
 QUESTION = "Does a trained Transformer come to the ridge, the lasso and the choice that one block is built to be?"
 HYPOTHESES = (
@@ -38,11 +39,14 @@ NEAR, ZERO = 0.05, 0.01
 
 def cases(preset: Preset) -> list[Case]:
     quick = preset == "quick"
-    layers, steps, batch = (3, 800, 128) if quick else (6, 30000, 256)
-    return [
-        {"task": task, "width": width, "layers": layers, "steps": steps, "batch": batch}
+    layers, steps, batch = (3, 800, 128) if quick else (3, 3000, 128)
+    made: list[Case] = [
+        {"task": task, "model": "built", "width": 0, "layers": 1, "steps": 0, "batch": 0} for task in NOISE
+    ]
+    return made + [
+        {"task": task, "model": "trained", "width": width, "layers": layers, "steps": steps, "batch": batch}
         for task in NOISE
-        for width in ((2 * d + 3,) if quick else (2 * d + 3, 64))
+        for width in ((2 * d + 3,) if quick else (2 * d + 3, 32))
     ]
 
 
@@ -67,7 +71,38 @@ def tasks(rng: np.random.Generator, task: str, count: int) -> tuple[Any, Any, An
     return x, np.einsum("bnd,bd->bn", x, w) + sigma * rng.standard_normal((count, N)), w
 
 
+def computes(case: Case) -> Callable[[Case, int], list[Row]]:
+    return _build if case.get("model") == "built" else _train
+
+
 def run(case: Case, seed: int) -> list[Row]:
+    return computes(case)(case, seed)
+
+
+def _asked(task: str, seed: int) -> tuple[Any, Any, Any, Any]:
+    """Examples x and y, true w, and queries: the same for every model of a seed."""
+    fresh = np.random.default_rng([seed, 2])
+    x, y, w = tasks(fresh, task, MEASURED)
+    return x, y, w, fresh.uniform(-1, 1, (MEASURED, QUERIES, d))
+
+
+def _error(answers: Any, w: Any, queries: Any) -> float:
+    return float(((answers - np.einsum("bqd,bd->bq", queries, w)) ** 2).mean())
+
+
+def _build(case: Case, seed: int) -> list[Row]:
+    x, y, w, queries = _asked(case["task"], seed)
+    model = build(case["task"], seed)
+    least = np.einsum("bdn,bn->bd", np.linalg.pinv(x), y)
+    found = {
+        "loss": _error(model.predict(x, y, queries, outside="answer"), w, queries),
+        "least_squares": _error(np.einsum("bqd,bd->bq", queries, least), w, queries),
+        "nothing": _error(0.0, w, queries),
+    }
+    return [found | _zeros(lambda units: model.predict(x, y, units, outside="answer"), w)]
+
+
+def _train(case: Case, seed: int) -> list[Row]:
     from onelayer.lab import prompts
     from onelayer.lab.decoders import Decoder
 
@@ -83,23 +118,10 @@ def run(case: Case, seed: int) -> list[Row]:
         return (_answers(twin, t, given[0]) - given[1]).square().mean()
 
     trained = prompts.search(weights, loss, draw, case["steps"], seed)
-    fresh = np.random.default_rng([seed, 2])
-    x, y, w = tasks(fresh, case["task"], MEASURED)
-    queries = fresh.uniform(-1, 1, (MEASURED, QUERIES, d))
-    wanted = np.einsum("bqd,bd->bq", queries, w)
-
-    def error(answers: Any) -> float:
-        return float(((answers - wanted) ** 2).mean())
-
-    model = build(case["task"], seed)
-    least = np.einsum("bdn,bn->bd", np.linalg.pinv(x), y)
-    found = {
-        "loss": error(_ask(twin, weights, x, y, queries)),
-        "built": error(model.predict(x, y, queries, outside="answer")),
-        "least_squares": error(np.einsum("bqd,bd->bq", queries, least)),
-        "nothing": error(0 * wanted),
-    }
-    return [found | _zeros(twin, weights, model, x, y, w) | trained.row]
+    x, y, w, queries = _asked(case["task"], seed)
+    found: Row = {"loss": _error(_ask(twin, weights, x, y, queries), w, queries)}
+    found |= dict.fromkeys(("least_squares", "nothing"))
+    return [found | _zeros(lambda units: _ask(twin, weights, x, y, units), w) | trained.row]
 
 
 def build(task: str, seed: int) -> Any:
@@ -118,20 +140,14 @@ def build(task: str, seed: int) -> Any:
     return min((learner("lasso", penalty=penalty, **how) for penalty in given), key=off)
 
 
-def _zeros(twin: Any, weights: Any, model: Any, x: Any, y: Any, w: Any) -> Row:
+def _zeros(ask: Callable[[Any], Any], w: Any) -> Row:
     """How many weights of components that do not matter are 0: answers at unit vectors, beyond that at 0."""
-    units = np.broadcast_to(np.vstack([np.eye(d), np.zeros((1, d))]), (len(x), d + 1, d))
     unused = w == 0
     if not unused.any():
-        return {"zeros": None, "built_zeros": None, "unused": None, "built_unused": None}
-    found: Row = {}
-    for name, answers in (
-        ("", _ask(twin, weights, x, y, units)),
-        ("built_", model.predict(x, y, units, outside="answer")),
-    ):
-        seen = np.abs(answers[:, :d] - answers[:, d:])[unused]
-        found |= {f"{name}zeros": float((seen < ZERO).mean()), f"{name}unused": float(np.sqrt((seen**2).mean()))}
-    return found
+        return {"zeros": None, "unused": None}
+    answers = ask(np.broadcast_to(np.vstack([np.eye(d), np.zeros((1, d))]), (len(w), d + 1, d)))
+    seen = np.abs(answers[:, :d] - answers[:, d:])[unused]
+    return {"zeros": float((seen < ZERO).mean()), "unused": float(np.sqrt((seen**2).mean()))}
 
 
 def _tensor(values: Any) -> Any:
@@ -160,14 +176,26 @@ def _ask(twin: Any, weights: Any, x: Any, y: Any, queries: Any) -> Any:
         return _answers(twin, weights, _tokens(x, y, queries)).double().numpy()
 
 
+def _by_task(rows: list[Row]) -> dict[str, tuple[list[Row], list[Row]]]:
+    """Built and trained ones of each task that has both; every trained one has the built loss of its prompts."""
+    found = {}
+    for task in NOISE:
+        mine = [row for row in rows if row["task"] == task]
+        built = {row["seed"]: row for row in mine if row.get("model") == "built"}
+        trained = [row for row in mine if row.get("model") == "trained" and row["seed"] in built]
+        if trained:
+            beside = [{**row, "built": built[row["seed"]]["loss"]} for row in trained]
+            found[task] = list(built.values()), beside
+    return found
+
+
 def plot(rows: list[Row]) -> Any:
-    found = [task for task in NOISE if any(row["task"] == task for row in rows)]
-    made, all_axes = figure(columns=len(found), width=4.5 * len(found))
-    for axes, task in zip(all_axes, found, strict=True):
-        some = [row for row in rows if row["task"] == task]
-        shown = {"built": [row["built"] for row in some], "least squares": [row["least_squares"] for row in some]}
-        for width in sorted({row["width"] for row in some}, reverse=True):
-            shown[f"trained, width {width}"] = [row["loss"] for row in some if row["width"] == width]
+    found = _by_task(rows)
+    made, all_axes = figure(columns=max(1, len(found)), width=4.5 * max(1, len(found)))
+    for axes, (task, (built, trained)) in zip(all_axes, found.items(), strict=False):
+        shown = {"built": [row["loss"] for row in built], "least squares": [r["least_squares"] for r in built]}
+        for width in sorted({row["width"] for row in trained}, reverse=True):
+            shown[f"trained, width {width}"] = [row["loss"] for row in trained if row["width"] == width]
         points = [interval(values) for values in shown.values()]
         colours = ["C1", "grey", *["C0"] * (len(points) - 2)]
         axes.barh(list(shown), [one.mean for one in points], xerr=[one.half for one in points], color=colours)
@@ -176,38 +204,36 @@ def plot(rows: list[Row]) -> Any:
 
 
 def verdict(rows: list[Row]) -> Verdict:
-    findings, reached, judged = [], [], list[Row]()
-    for task in [name for name in NOISE if any(row["task"] == name for row in rows)]:
-        mine = [row for row in rows if row["task"] == task]
-        for width in sorted({row["width"] for row in mine}):
-            some = [row for row in mine if row["width"] == width]
-            ratio = over(some, "loss", "built")
+    findings, reached, judged = [], dict[str, list[bool]](), list[Row]()
+    for task, (built, trained) in _by_task(rows).items():
+        for width in sorted({row["width"] for row in trained}):
+            some = [row for row in trained if row["width"] == width]
             findings.append(
                 f"{task}, {some[0]['layers']} layers of width {width}, {some[0]['steps']:,} steps: loss "
-                f"{interval(r['loss'] for r in some)}, built {interval(r['built'] for r in some)} (ratio {ratio}), "
-                f"least squares {interval(r['least_squares'] for r in some)}, always 0 "
-                f"{interval(r['nothing'] for r in some)}."
+                f"{interval(r['loss'] for r in some)}, built {interval(r['loss'] for r in built)} (ratio "
+                f"{over(some, 'loss', 'built')}), least squares {interval(r['least_squares'] for r in built)}, "
+                f"always 0 {interval(r['nothing'] for r in built)}."
             )
             if task == "sparse":
-                findings.append(_said_of_zeros(some))
-            reached += [(task, row["loss"] < (1 + NEAR) * row["built"]) for row in some]
-            judged += some
-    by_task = {task: share(good for name, good in reached if name == task) for task in dict(reached)}
-    listed = ", ".join(f"{task} in {found} runs" for task, found in by_task.items())
-    steps = max(row["steps"] for row in rows)
+                findings.append(_said_of_zeros(some, built))
+        reached[task] = [row["loss"] < (1 + NEAR) * row["built"] for row in trained]
+        judged += trained
+    findings.append(endings.said([row for row in rows if row.get("model") != "built"]))
+    if not judged:
+        return Verdict("open", "There are not both built blocks and trained networks.", tuple(findings))
+    listed = ", ".join(f"{task} in {sum(good)} of {len(good)} runs" for task, good in reached.items())
     says = (
-        f"After at most {steps:,} steps Transformers are as good as what is built (loss within "
-        f"{100 * NEAR:.0f}% or below): {listed}."
+        f"After at most {max(row['steps'] for row in judged):,} steps Transformers are as good as what is built "
+        f"(loss within {100 * NEAR:.0f}% or below): {listed}."
     )
-    answer, reason = endings.answer(judged, [good for _, good in reached])
-    findings.append(endings.said(rows))
+    answer, reason = endings.answer(judged, [good for each in reached.values() for good in each])
     return Verdict(answer, says + reason, tuple(findings))
 
 
-def _said_of_zeros(some: list[Row]) -> str:
+def _said_of_zeros(some: list[Row], built: list[Row]) -> str:
     """Of components that do not matter."""
     return (
         f"Weights of components that do not matter, below {ZERO:g}: {interval(r['zeros'] for r in some)} of them "
-        f"trained, {interval(r['built_zeros'] for r in some)} built; their root mean square is "
-        f"{interval(r['unused'] for r in some)} and {interval(r['built_unused'] for r in some)}."
+        f"trained, {interval(r['zeros'] for r in built)} built; their root mean square is "
+        f"{interval(r['unused'] for r in some)} and {interval(r['unused'] for r in built)}."
     )

@@ -8,6 +8,7 @@ order 2, for which the built layer takes `order=2`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -34,9 +35,10 @@ FOUND = 1e-3
 
 
 def cases(preset: Preset) -> list[Case]:
-    if preset == "quick":
-        return [{"width": 32, "steps": steps, "batch": 64} for steps in (300, 1500)]
-    return [{"width": 64, "steps": steps, "batch": 256} for steps in (1000, 10000, 50000)]
+    quick = preset == "quick"
+    width, many, batch = (32, (300, 1500), 64) if quick else (64, (1000, 5000), 128)
+    built: Case = {"model": "built", "width": 0, "steps": 0, "batch": 0}
+    return [built, *({"model": "trained", "width": width, "steps": steps, "batch": batch} for steps in many)]
 
 
 def series(rng: np.random.Generator, count: int, low: float = 0.5, high: float = 1.0, order: int = 1) -> Any:
@@ -49,7 +51,37 @@ def series(rng: np.random.Generator, count: int, low: float = 0.5, high: float =
     return s
 
 
+def computes(case: Case) -> Callable[[Case, int], list[Row]]:
+    return _build if case.get("model") == "built" else _train
+
+
 def run(case: Case, seed: int) -> list[Row]:
+    return computes(case)(case, seed)
+
+
+#: What is asked after training: as in training, and what was never seen.
+ASKED: dict[str, dict[str, Any]] = {
+    "": {},
+    "_beyond": {"low": BEYOND[0], "high": BEYOND[1]},
+    "_order2": {"order": 2},
+}
+
+
+def _asked(seed: int) -> dict[str, Any]:
+    """Series of each kind, the same for every model of a seed."""
+    fresh = np.random.default_rng([seed, 2])
+    return {name: series(fresh, MEASURED, **how) for name, how in ASKED.items()}
+
+
+def _build(_: Case, seed: int) -> list[Row]:
+    found: Row = dict.fromkeys(("first_copies", "similar"))
+    for name, s in _asked(seed).items():
+        found[f"error{name}"] = _off(_built(s, ASKED[name].get("order", 1)), s)
+        found[f"copied{name}"] = _off(s[:, -2], s)
+    return [found]
+
+
+def _train(case: Case, seed: int) -> list[Row]:
     from onelayer.lab import prompts
     from onelayer.lab.decoders import Decoder
     from onelayer.lab.networks import framework
@@ -62,23 +94,18 @@ def run(case: Case, seed: int) -> list[Row]:
         return framework().from_numpy(series(drawn, case["batch"]).astype(np.float32))
 
     trained = prompts.search(weights, lambda t, s: _loss(twin, t, s), draw, case["steps"], seed)
-    fresh = np.random.default_rng([seed, 2])
     found: Row = {}
-    tests: dict[str, dict[str, Any]] = {
-        "": {},
-        "_beyond": {"low": BEYOND[0], "high": BEYOND[1]},
-        "_order2": {"order": 2},
-    }
-    for name, how in tests.items():
-        s = series(fresh, MEASURED, **how)
+    for name, s in _asked(seed).items():
         answers, attention = _follow(twin, weights, s)
-        size = float(np.median(np.abs(s[:, -1])))
-        errors = {"error": answers[:, -1] - s[:, -1], "built": _built(s, how.get("order", 1)) - s[:, -1]}
-        errors["copied"] = s[:, -2] - s[:, -1]
-        found |= {f"{kind}{name}": float(np.median(np.abs(off))) / size for kind, off in errors.items()}
+        found |= {f"error{name}": _off(answers[:, -1], s), f"copied{name}": _off(s[:, -2], s)}
         if not name:
             found |= {"first_copies": copying(attention[0]), "similar": similarity(attention[1:], s[:, :-1])}
     return [found | trained.row]
+
+
+def _off(answers: Any, s: Any) -> float:
+    """Median error of the last value, over the median of such values."""
+    return float(np.median(np.abs(answers - s[:, -1])) / np.median(np.abs(s[:, -1])))
 
 
 def _loss(twin: Any, t: Any, s: Any) -> Any:
@@ -131,49 +158,60 @@ def similarity(layers: list[Any], s: Any) -> float:
 
 def plot(rows: list[Row]) -> Any:
     made, (left, right) = figure(columns=2, width=10)
-    for name, label in (("", "as trained"), ("_beyond", "|a| beyond"), ("_order2", "order 2")):
-        factor_line(left, factors(rows, "steps", f"error{name}"), f"trained, {label}")
-    factor_line(left, factors(rows, "steps", "built"), "built mesa layer", color="grey", linestyle=":")
-    left.set(xscale="log", yscale="log", xlabel="steps of Adam", ylabel="median error, relative")
+    built, trained = _models(rows)
+    for at, (name, label) in enumerate((("", "as trained"), ("_beyond", "|a| beyond"), ("_order2", "order 2"))):
+        # Each a little to the right of the one before: their bars would hide one another.
+        some = [{**row, "steps": row["steps"] * 1.06**at} for row in trained]
+        colour, marker = f"C{at}", "osD"[at]
+        factor_line(left, factors(some, "steps", f"error{name}"), f"trained, {label}", color=colour, marker=marker)
+        if built:
+            level = geometric(row[f"error{name}"] for row in built).mean
+            left.axhline(level, color=colour, linestyle=(3 * at, (3, 6)), label=f"built, {label}")
+    left.set(xscale="log", yscale="log", xlabel="steps of Adam at most", ylabel="median error, relative")
     left.axhline(FOUND, color="grey", linewidth=0.5)
-    left.legend(fontsize="small")
-    line(right, interval_by_group(rows, "steps", "first_copies"), "first layer: attention to itself")
-    line(right, interval_by_group(rows, "steps", "similar"), "later heads: similarity, lowest")
+    left.legend(fontsize="small", loc="center left")
+    line(right, interval_by_group(trained, "steps", "first_copies"), "first layer: attention to itself")
+    line(right, interval_by_group(trained, "steps", "similar"), "later heads: similarity, lowest")
     right.axhline(1 / LENGTH, color="grey", linestyle=":")
-    right.set(xscale="log", xlabel="steps of Adam", ylabel="share, or correlation (dotted: uniform attention)")
+    right.set(xscale="log", xlabel="steps of Adam at most", ylabel="share, or correlation (dotted: uniform)")
     right.legend(fontsize="small")
     return made
 
 
-def _steps(rows: list[Row]) -> list[int]:
-    return sorted({row["steps"] for row in rows})
+def _models(rows: list[Row]) -> tuple[list[Row], list[Row]]:
+    """Built and trained ones."""
+    built, trained = ([row for row in rows if row.get("model") == name] for name in ("built", "trained"))
+    return built, trained
 
 
 def verdict(rows: list[Row]) -> Verdict:
     findings = []
-    for steps in _steps(rows):
-        some = [row for row in rows if row["steps"] == steps]
+    built, trained = _models(rows)
+    if not built or not trained:
+        return Verdict("open", "There are not both built and trained models.", (endings.said(trained),))
+    for steps in (every := sorted({row["steps"] for row in trained})):
+        some = [row for row in trained if row["steps"] == steps]
         ratio = over(some, "error", "copied")
         findings.append(
             f"{steps:,} steps: median error after {LENGTH} values {geometric(r['error'] for r in some)} of their "
-            f"median, {ratio} of that of repeating the last value; built {geometric(r['built'] for r in some)}. "
+            f"median, {ratio} of that of repeating the last value; built {geometric(r['error'] for r in built)}. "
             f"Attention of the first layer to the last value {interval(r['first_copies'] for r in some)} (uniform "
             f"{1 / LENGTH:.3g}); lowest correlation of a later head with similarity "
             f"{interval(r['similar'] for r in some)}."
         )
-    longest = [row for row in rows if row["steps"] == _steps(rows)[-1]]
+    longest = [row for row in trained if row["steps"] == every[-1]]
     for name, label in (("_beyond", f"|a| from {BEYOND[0]} to {BEYOND[1]}"), ("_order2", "order 2")):
         findings.append(
             f"Never seen in training, {label}: trained {geometric(r['error' + name] for r in longest)}, built "
-            f"{geometric(r['built' + name] for r in longest)}, repeating the last value "
+            f"{geometric(r['error' + name] for r in built)}, repeating the last value "
             f"{geometric(r['copied' + name] for r in longest)}."
         )
     reached = share(row["error"] < FOUND for row in longest)
     says = (
         f"After the longest training the median error is below {FOUND:g} in {reached} runs: "
         f"{geometric(r['error'] for r in longest)}, and that of the built layer "
-        f"{geometric(r['built'] for r in longest)}."
+        f"{geometric(r['error'] for r in built)}."
     )
     answer, reason = endings.answer(longest, [row["error"] < FOUND for row in longest])
-    findings.append(endings.said(rows))
+    findings.append(endings.said(trained))
     return Verdict(answer, says + reason, tuple(findings))
