@@ -52,13 +52,13 @@ BUILT: dict[str, Any] = {"color": "grey", "linestyle": "--", "label": "construct
 def cases(preset: Preset) -> list[Case]:
     quick = preset == "quick"
     depths = (1, 4) if quick else (1, 2, 4)
-    tasks = [("memory", 96 if quick else 192, 1, 600 if quick else 6000, depths if quick else (*depths, 8))]
-    tasks += [(*one, 600 if quick else 3000, depths) for one in list(FUNCTIONS)[: 1 if quick else None]]
+    tasks = [("memory", 96 if quick else 192, 1, 600 if quick else 6000)]
+    tasks += [(*one, 600 if quick else 2500) for one in list(FUNCTIONS)[: 1 if quick else None]]
     return [
         {"task": task, "model": model, "layers": layers, "size": size, "d": d}
         | {"steps": steps if model == "trained" else 0}
-        for task, size, d, steps, every in tasks
-        for model, layers in (("constructed", 1), *(("trained", L) for L in every))
+        for task, size, d, steps in tasks
+        for model, layers in (("constructed", 1), *(("trained", L) for L in depths))
     ]
 
 

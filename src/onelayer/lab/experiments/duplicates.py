@@ -18,6 +18,8 @@ from onelayer.lab.pictures import figure, line
 from onelayer.lab.statistics import interval, interval_by_group, steepness, tally
 from onelayer.measure.recall import recall_answers
 
+Array = NDArray[Any]
+
 QUESTION = "Does one layer need tokens that do not repeat within a sequence?"
 HYPOTHESES = (
     "Theorem 2 and Theorem K exclude a token that stands twice in a sequence; softmax sees multiplicities up to a "
@@ -68,7 +70,7 @@ def run(case: Case, seed: int) -> list[Row]:
     return computes(case)(case, seed)
 
 
-def _draw(case: Case, seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
+def _draw(case: Case, seed: int) -> tuple[Array, Array]:
     rng = np.random.default_rng([seed, round(100 * case["rate"]), case["n"]])
     return _similar(case, rng) if case["part"] == "similar" else _repeat_tokens(case, rng)
 
@@ -89,7 +91,7 @@ def _train(case: Case, seed: int) -> list[Row]:
     return [row | dict.fromkeys(("gap", "bits", "rank")) | ended.end]
 
 
-def _build_row(X: NDArray[Any], Y: NDArray[Any], mapping: Any, dtype: str, seed: int) -> Row:
+def _build_row(X: Array, Y: Array, mapping: Any, dtype: str, seed: int) -> Row:
     """A model and what it recalls, or who refused."""
     row: Row = {"mapping": mapping, "dtype": dtype, "refused": "", "recall": 0.0}
     try:
@@ -106,7 +108,7 @@ def _build_row(X: NDArray[Any], Y: NDArray[Any], mapping: Any, dtype: str, seed:
     }
 
 
-def _repeat_tokens(case: Case, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any]]:
+def _repeat_tokens(case: Case, rng: np.random.Generator) -> tuple[Array, Array]:
     """Sequences in pairs of the same set of tokens, with other multiplicities where there are repetitions."""
     n, tokens = case["n"], rng.normal(size=(case["vocabulary"], WIDTH))
     different = max(1, round(n * (1 - case["rate"])))
@@ -117,7 +119,7 @@ def _repeat_tokens(case: Case, rng: np.random.Generator) -> tuple[NDArray[Any], 
     return tokens[np.array(ids)], _answers(np.array(ids), rng)
 
 
-def _answers(ids: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
+def _answers(ids: Array, rng: np.random.Generator) -> Array:
     """A random class for each token in each multiset, multisets with proportional multiplicities being one."""
     seen: dict[Any, int] = {}
     answers = np.zeros(ids.shape, int)
@@ -130,7 +132,7 @@ def _answers(ids: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
     return answers
 
 
-def _similar(case: Case, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any]]:
+def _similar(case: Case, rng: np.random.Generator) -> tuple[Array, Array]:
     """Pairs of sequences that differ in one token, by a given distance; their answers differ at every token."""
     half, n = case["sequences"] // 2, case["n"]
     first = rng.normal(size=(half, n, WIDTH))
@@ -175,8 +177,7 @@ def _look(mapping: str) -> dict[str, Any]:
 def _draw_repeats(axes: Any, value: str, rows: list[Row], mapping: str) -> None:
     mine = [row for row in rows if (row["mapping"], row["dtype"]) == (mapping, "float64")]
     moved = ASIDE * (MAPPINGS.index(mapping) - len(MAPPINGS) / 2)
-    points = {rate + moved: point for rate, point in interval_by_group(mine, "rate", value).items()}
-    if points:
+    if points := {rate + moved: point for rate, point in interval_by_group(mine, "rate", value).items()}:
         line(axes, points, mapping, linestyle="--" if mapping in STRICT else "-", **_look(mapping))
 
 
@@ -184,8 +185,7 @@ def _draw_similar(axes: Any, value: str, rows: list[Row], mapping: str) -> None:
     moved = 1 + 8 * ASIDE * (2 * MAPPINGS.index(mapping) - len(MAPPINGS))
     for dtype, style in (("float32", ":"), ("float64", "-")):
         mine = [row for row in rows if (row["mapping"], row["dtype"]) == (mapping, dtype)]
-        points = {t * moved: point for t, point in interval_by_group(mine, "distance", value).items()}
-        if points:
+        if points := {t * moved: point for t, point in interval_by_group(mine, "distance", value).items()}:
             line(axes, points, f"{mapping}, {dtype}", linestyle=style, **_look(mapping))
 
 

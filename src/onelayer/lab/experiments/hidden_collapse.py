@@ -39,7 +39,7 @@ EVERYDAY = 1e-3
 
 def cases(preset: Preset) -> list[Case]:
     quick = preset == "quick"
-    rates = (3e-4, 1e-3, 3e-3, 1e-2, 3e-2) if quick else (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
+    rates = (3e-4, 1e-3, 1e-2, 3e-2) if quick else (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
     width, steps = (32, 1500) if quick else (64, 6000)
     made: list[Case] = [{"model": "constructed", "scaled": False, "rate": 0.0, "width": width, "steps": 0}]
     return made + [
