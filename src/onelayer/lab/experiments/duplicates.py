@@ -195,11 +195,12 @@ def verdict(rows: list[Row]) -> Verdict:
     repeated = [row for row in _part(rows, "repeats") if row["rate"] > 0]
     strict = [row for row in repeated if row["mapping"] in STRICT]
     others = [row for row in repeated if row["mapping"] not in STRICT]
+    plain = [row for row in _part(rows, "repeats") if row["rate"] == 0 and row["mapping"] in STRICT]
     double = [row for row in others if row["dtype"] == "float64"]
     whole = sum(row["recall"] == 1 for row in double)
     findings = [
         f"With repeated tokens {_refusals(strict)}.",
-        f"Without repetitions the same sizes are too much for their constants: {_describe_recall(_plain(rows))}.",
+        f"Without repetitions the same sizes are too much for their constants: {_describe_recall(plain)}.",
         f"The others, at 10 to 90 percent repeated places: {_describe_recall(others)}.",
         *_bits_against_rate(repeated),
         *_few(_part(rows, "few")),
@@ -225,10 +226,6 @@ def _twins(rows: list[Row]) -> list[str]:
             ended = tally(row.get("ended_by") for row in some)
             said.append(f"{who} recalls, by {what}: {shown}; ended by: {ended}.{still_learning(some)}")
     return said
-
-
-def _plain(rows: list[Row]) -> list[Row]:
-    return [row for row in _part(rows, "repeats") if row["rate"] == 0 and row["mapping"] in STRICT]
 
 
 def _describe_recall(rows: list[Row]) -> str:
