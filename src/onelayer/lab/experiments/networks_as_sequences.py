@@ -126,13 +126,13 @@ def verdict(rows: list[Row]) -> Verdict:
         f"Number of parameters from axes, median relative error: {mean('attention', 'relative_error')}; of summed "
         f"tokens {mean('sum', 'relative_error')}; one over the other, seed by seed: {size}.",
         f"Survival in float16 (share {mean('sum', 'survive')}): right {mean('attention', 'float16_right')}, of "
-        f"summed tokens {mean('sum', 'float16_right')}, always the usual answer {mean('sum', 'float16_usual')}; more than "
-        f"the usual answer, seed by seed: {lives}.",
+        f"summed tokens {mean('sum', 'float16_right')}, always the usual answer "
+        f"{mean('sum', 'float16_usual')}; more than the usual answer, seed by seed: {lives}.",
         f"Readouts of a kind that was not fitted to ({UNSEEN}): size off by "
         f"{mean('attention', 'unseen_relative_error')}, of summed tokens {mean('sum', 'unseen_relative_error')}; "
-        f"one over the other, seed by seed: {new_size}; float16 right {mean('attention', 'unseen_float16_right')}, of "
-        f"summed tokens {mean('sum', 'unseen_float16_right')}, more than the usual answer of the others, seed by "
-        f"seed: {new_lives}.",
+        f"one over the other, seed by seed: {new_size}; float16 right "
+        f"{mean('attention', 'unseen_float16_right')}, of summed tokens {mean('sum', 'unseen_float16_right')}, more than the usual answer of the "
+        f"others, seed by seed: {new_lives}.",
         f"{sum(row['refused'] for row in by['sum'])} data sets were refused by the compiler and drawn again.",
     )
     says = (
