@@ -22,7 +22,7 @@ Optimiser = Literal["sgd", "adam"]
 SIZE, UNITS, SIGNS = 8, 16, 3
 NAMES = ("W_Q", "W_K", "W_V")
 #: Steps between two looks at the answers.
-CHECK = 2
+CHECK = 1
 
 
 @dataclass(frozen=True)
