@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onelayer.errors import OptionError
+from onelayer.lab import predictive
 from onelayer.lab.predictive import (
     NAMES,
+    Way,
     cosine,
     divergence,
     draw_weights,
@@ -91,10 +93,39 @@ def test_what_is_known_moves_up_by_one_node_a_step() -> None:
 def test_all_ways_learn_and_begin_alike() -> None:
     tokens = RNG.normal(size=(200, 5, 6))
     wanted = (tokens[:, -1, 0] > 0).astype(np.int64)
-    batches = [(tokens, wanted)] * 30
-    found = {
-        how: learn(batches, (tokens, wanted), 2, how, 4, 0.1, 0.01, 0) for how in ("backprop", "kl", "gaussian")
-    }
+    data = (tokens, wanted)
+    found = {how: learn([data] * 60, data, data, 2, Way(how, 4, 0.1), 0) for how in ("backprop", "kl", "gaussian")}
     assert all(one.accuracy > 0.9 for one in found.values())
     assert all(value == pytest.approx(1) for value in found["backprop"].cosines.values())
     assert found["kl"].cosines["W_2"] < 1
+    assert all((one.ended_by == "budget") == (one.taken == 60) for one in found.values())
+
+
+def test_the_learning_rate_is_chosen_on_what_is_counted(monkeypatch) -> None:
+    data, other = ((RNG.normal(size=(40, 5, 6)), RNG.integers(0, 2, 40)) for _ in range(2))
+    asked: list[tuple] = []
+
+    def descend(batches, counted, classes, way, rate, seed):
+        asked.append((len(batches), counted is other, way.how, rate))
+        return draw_weights(6, classes, seed), abs(rate - 0.03), len(batches), "plateau"
+
+    monkeypatch.setattr(predictive, "_descend", descend)
+    for how in ("backprop", "kl"):
+        found = learn([data] * 50, other, data, 2, Way(how, 4, 0.1), 0)
+        assert (found.learning_rate, found.taken, found.ended_by) == (0.03, 50, "plateau")
+        tried = [(10, True, how, rate) for rate in predictive.LEARNING_RATES]
+        assert asked[-4:] == [*tried, (50, True, how, 0.03)]
+
+
+def test_noise_is_a_plateau() -> None:
+    """Answers without a pattern: what is learned of half of them does not help with the others."""
+    X, hint = RNG.normal(size=(60, 3, 4)), RNG.integers(0, 2, 60)
+    X[:, -1, 0] = 3 * (2 * hint - 1)
+    wrong = np.where(RNG.random(60) < 0.3, 1 - hint, hint)
+    long = [(X, wrong)] * 3000
+    _, loss, taken, end = predictive._descend(
+        long, (X[:30], hint[:30] ^ (np.arange(30) % 5 == 0)), 2, Way("backprop"), 0.03, 0
+    )
+    assert end == "plateau"
+    assert taken < 3000
+    assert loss < np.log(2)

@@ -12,22 +12,32 @@ the gradient times the Fisher matrix of the softmax, since that is what a diverg
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from onelayer.errors import OptionError
 from onelayer.lab.networks import framework, one_thread
+from onelayer.lab.plateaus import Patience, Scale
+from onelayer.lab.runs import EndedBy
 
 Array = NDArray[Any]
+#: Tokens and answers.
+Data = tuple[Array, Array]
 Energy = Literal["kl", "gaussian"]
 How = Literal["backprop", "kl", "gaussian"]
 #: Sizes of a query, of the context, and of the hidden layer.
 SIZE, WIDTH, HIDDEN = 16, 32, 64
 NAMES = ("W_Q", "W_K", "W_V", "W_S", "W_1", "b_1", "W_2", "b_2")
 NODES = ("logits", "context", "hidden")
+#: Learning rates that every way tries, and the share of the steps that each of them is given.
+LEARNING_RATES, TRIED = (0.003, 0.01, 0.03), 0.2
+#: Steps between two counts of the loss, the least that a fall is waited for, halvings without one that end a run,
+#: and a loss that is none.
+COUNT, WAIT, HALVINGS, NONE = 20, 100, 2, 1e-3
 
 
 def draw_weights(d: int, classes: int, seed: int) -> dict[str, Any]:
@@ -110,43 +120,90 @@ def gradients(p: dict[str, Any], X: Any, answers: Any, how: How, steps: int, rat
 
 @dataclass(frozen=True)
 class Learned:
-    """How it ended, on sequences that were not trained on; and the first step's cosine with the gradient."""
+    """How it ended, on sequences that were neither trained on nor counted.
+
+    And the cosine of the first step with the gradient.
+    """
 
     accuracy: float
     loss: float
+    learning_rate: float
+    taken: int
+    ended_by: EndedBy
     cosines: dict[str, float]
 
 
-def learn(
-    batches: list[tuple[Array, Array]],
-    test: tuple[Array, Array],
-    classes: int,
-    how: How,
-    relaxation: int,
-    rate: float,
-    learning_rate: float,
-    seed: int,
-) -> Learned:
-    """Adam on these gradients, a step for every batch of tokens [N, n, d] and answers [N]."""
+@dataclass(frozen=True)
+class Way:
+    """What weights go down by, and how its nodes relax."""
+
+    how: How
+    relaxation: int = 0
+    rate: float = 0.0
+
+
+def learn(batches: list[Data], counted: Data, test: Data, classes: int, way: Way, seed: int) -> Learned:
+    """Adam at the learning rate that is best on the counted sequences after a share of the steps."""
+    tried = batches[: max(1, round(TRIED * len(batches)))]
+    losses = [_descend(tried, counted, classes, way, rate, seed)[1] for rate in LEARNING_RATES]
+    pairs = zip(losses, LEARNING_RATES, strict=True)
+    best = min(pairs, key=lambda pair: pair[0] if math.isfinite(pair[0]) else math.inf)[1]
+    p, _, taken, ended_by = _descend(batches, counted, classes, way, best, seed)
+    loss, accuracy = _judge(p, test)
+    first = draw_weights(batches[0][0].shape[2], classes, seed)
+    with one_thread(framework()):
+        X, answers = map(framework().from_numpy, batches[0])
+        found, exact = (gradients(first, X, answers, *each) for each in (_said(way), ("backprop", 0, 0.0)))
+    cosines = {n: cosine(a, b) for n, a, b in zip(NAMES, found, exact, strict=True)}
+    return Learned(accuracy, loss, best, taken, ended_by, cosines)
+
+
+def _said(way: Way) -> tuple[How, int, float]:
+    return way.how, way.relaxation, way.rate
+
+
+def _descend(
+    batches: list[Data], counted: Data, classes: int, way: Way, learning_rate: float, seed: int
+) -> tuple[dict[str, Any], float, int, EndedBy]:
+    """The weights with the least loss on the counted sequences, that loss, steps taken, and what ended them.
+
+    A step for every batch of tokens [N, n, d] and answers [N]; where the loss no longer falls it goes on from the
+    best weights at half the rate.
+    """
     torch = framework()
     p = draw_weights(batches[0][0].shape[2], classes, seed)
     optimiser = torch.optim.Adam([p[name] for name in NAMES], learning_rate)
-    cosines: dict[str, float] = {}
+    shares = np.bincount(counted[1]) / len(counted[1])
+    entropy = -float((shares[shares > 0] * np.log(shares[shares > 0])).sum())
+    patience = Patience(Scale(entropy, 0.0, len(counted[1])), WAIT, HALVINGS)
+    kept, end, step = dict(p), "budget", 0
     with one_thread(torch):
-        for tokens, wanted in batches:
-            X, answers = torch.from_numpy(tokens), torch.from_numpy(wanted)
-            found = gradients(p, X, answers, how, relaxation, rate)
-            if not cosines:
-                exact = gradients(p, X, answers, "backprop", 0, 0.0)
-                cosines = {n: cosine(a, b) for n, a, b in zip(NAMES, found, exact, strict=True)}
-            for name, gradient in zip(NAMES, found, strict=True):
+        for step in range(len(batches) + 1):
+            if step % COUNT == 0 or step == len(batches):
+                loss = _judge(p, counted)[0]
+                if patience.is_best(loss):
+                    kept = {name: tensor.detach().clone() for name, tensor in p.items()}
+                if patience.halves(step, loss):
+                    for name, tensor in p.items():
+                        tensor.data.copy_(kept[name])
+                    optimiser = torch.optim.Adam([p[n] for n in NAMES], optimiser.param_groups[0]["lr"] / 2)
+                end = "all right" if loss < NONE else "plateau" if patience.flat else "budget"
+            if end != "budget" or step == len(batches):
+                break
+            X, answers = map(torch.from_numpy, batches[step])
+            for name, gradient in zip(NAMES, gradients(p, X, answers, *_said(way)), strict=True):
                 p[name].grad = gradient
             optimiser.step()
-        with torch.no_grad():
-            said = predicted(p, torch.from_numpy(test[0]))["answer"]
-            loss = float(torch.nn.functional.cross_entropy(said, torch.from_numpy(test[1])))
-    right = float((said.argmax(-1).numpy() == test[1]).mean())
-    return Learned(right, loss, cosines)
+    return kept, patience.best, step, cast(EndedBy, end)
+
+
+def _judge(p: dict[str, Any], data: Data) -> tuple[float, float]:
+    """Mean loss, and the share of right answers."""
+    torch = framework()
+    with torch.no_grad():
+        said = predicted(p, torch.from_numpy(data[0]))["answer"]
+        loss = float(torch.nn.functional.cross_entropy(said, torch.from_numpy(data[1])))
+    return loss, float((said.argmax(-1).numpy() == data[1]).mean())
 
 
 def cosine(a: Any, b: Any) -> float:
