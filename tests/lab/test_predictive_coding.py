@@ -29,6 +29,7 @@ def judged(ratio: float, noise: float = 0.0, **said: Any) -> Any:
 def test_level_and_worse_take_evidence() -> None:
     assert judged(1.02).answer == "yes"
     assert judged(2.0).answer == "no"
+    assert judged(1.1).answer == "no"  # a little, and clearly
     assert judged(1.0, noise=0.6).answer == "open"
     assert judged(1.02).answer == judged(1.02, ended_by="budget").answer
 

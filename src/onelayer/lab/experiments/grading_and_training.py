@@ -33,7 +33,7 @@ LENGTH, SEQUENCES = 6, 128
 #: Rates that are tried, the likely ones first; of every way the best one counts.
 RATES: dict[Optimiser, tuple[float, ...]] = {"sgd": (1.0, 3.0, 0.3, 10.0), "adam": (0.03, 0.1, 0.3, 0.01, 1.0)}
 #: A way that needs at best a share of the steps above this one is not faster.
-LITTLE = 0.9
+LITTLE = 0.8
 #: Steps after which graded weights and rows with rates of their own are compared, and their rates.
 COMPARED: dict[Optimiser, float] = {"sgd": 1.0, "adam": 0.01}
 STEPS_COMPARED = 50
@@ -146,7 +146,7 @@ def verdict(rows: list[Row]) -> Verdict:
     not_faster = sum(one.found.count >= FEWEST_SEEDS and one.found.low > LITTLE for one in compared)
     says = (
         f"{faster} of {len(compared)} comparisons have clearly fewer steps than standardising, {not_faster} have "
-        f"at best a tenth fewer; the right grades take fewer steps than none by a factor of {helped}."
+        f"at best a fifth fewer; the right grades take fewer steps than none by a factor of {helped}."
     )
     if faster:
         return Verdict("yes" if faster == len(compared) else "partly", says, tuple(findings))

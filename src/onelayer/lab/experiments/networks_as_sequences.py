@@ -131,8 +131,8 @@ def verdict(rows: list[Row]) -> Verdict:
         f"Readouts of a kind that was not fitted to ({UNSEEN}): size off by "
         f"{mean('attention', 'unseen_relative_error')}, of summed tokens {mean('sum', 'unseen_relative_error')}; "
         f"one over the other, seed by seed: {new_size}; float16 right "
-        f"{mean('attention', 'unseen_float16_right')}, of summed tokens {mean('sum', 'unseen_float16_right')}, more than the usual answer of the "
-        f"others, seed by seed: {new_lives}.",
+        f"{mean('attention', 'unseen_float16_right')}, of summed tokens {mean('sum', 'unseen_float16_right')}, "
+        f"more than the usual answer of the others, seed by seed: {new_lives}.",
         f"{sum(row['refused'] for row in by['sum'])} data sets were refused by the compiler and drawn again.",
     )
     says = (

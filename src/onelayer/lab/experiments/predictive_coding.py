@@ -31,15 +31,15 @@ HYPOTHESES = (
 EARLIER = Earlier(
     "partly",
     "All ways had the same learning rate, and every difference that was not clear counted as none.",
-    "every way has the best of the same learning rates, level is what is clearly within a quarter, and runs that "
-    "still learned when their steps were spent are not called worse.",
+    "every way has the best of the same learning rates, level is what is not clearly above and clearly within a "
+    "quarter, and runs that still learned when their steps were spent are not called worse.",
 )
 EXTRAS = ("torch",)
 KEYS, SHOWN, CONTEXT, BATCH, ASKED = 20, 14, 8, 64, 500
 #: An accuracy that counts as solved.
 SOLVED = 0.99
 HOWS = ("backprop", "kl", "gaussian")
-#: A loss that is clearly less than this many times another is level with it.
+#: A loss that is not clearly above another, and clearly less than this many times it, is level with it.
 LEVEL = 1.25
 
 
@@ -158,13 +158,15 @@ def _gaussian_over_kl(rows: list[Row], task: str) -> Paired:
 
 
 def _stands(rows: list[Row], task: str, against: Paired, own: list[Row]) -> str:
-    """Level with backpropagation, worse, or not known: runs that still learned are not worse."""
+    """Level with backpropagation, worse, or open: runs that still learned are not worse."""
     both = [*own, *_of(rows, task, "backprop")]
     if against.found.count < FEWEST_SEEDS:
         return "open"
-    if all(r["accuracy"] >= SOLVED for r in both) or against.found.high < LEVEL:
+    if all(r["accuracy"] >= SOLVED for r in both):
         return "level"
-    return "worse" if against.above and not any(map(learning, own)) else "open"
+    if against.above:
+        return "open" if any(map(learning, own)) else "worse"
+    return "level" if against.found.high < LEVEL else "open"
 
 
 def _finding(task: str, name: str, some: list[Row]) -> str:
