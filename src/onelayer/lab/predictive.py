@@ -34,7 +34,7 @@ SIZE, WIDTH, HIDDEN = 16, 32, 64
 NAMES = ("W_Q", "W_K", "W_V", "W_S", "W_1", "b_1", "W_2", "b_2")
 NODES = ("logits", "context", "hidden")
 #: Learning rates that every way tries, and the share of the steps that each of them is given.
-LEARNING_RATES, TRIED = (0.003, 0.01, 0.03), 0.2
+LEARNING_RATES, TRIED = (0.003, 0.01, 0.03, 0.1), 0.2
 #: Steps between two counts of the loss, the least that a fall is waited for, halvings without one that end a run,
 #: and a loss that is none.
 COUNT, WAIT, HALVINGS, NONE = 20, 100, 2, 1e-3
