@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from onelayer.lab import report, shipped
+from onelayer.errors import FileError
+from onelayer.lab import report, sections, shipped
 from onelayer.lab.registry import find, fingerprint, names
 from onelayer.lab.shipped import FOLDER, Shipped, gather, read, read_all
 from onelayer.lab.store import Piece, Store
@@ -87,7 +88,7 @@ def test_a_corpus_is_shipped_by_its_name_and_digest_not_by_its_place(tmp_path) -
 
 
 def page_of(tmp_path: Path, given: Shipped, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
-    monkeypatch.setattr(report, "read_all", lambda: [given])
+    monkeypatch.setattr(sections, "read_all", lambda: [given])
     found = report.sections(tmp_path / "nothing", "quick")
     return report.as_html(found), report.as_markdown(found)
 
@@ -127,14 +128,15 @@ def test_own_rows_come_first(tmp_path, monkeypatch) -> None:
         made.write(
             piece.case, piece.seed, [{k: v for k, v in r.items() if k not in piece.case} for r in piece.rows], 0.0
         )
-    monkeypatch.setattr(report, "choose_cases", lambda *_: given.cases)
+    monkeypatch.setattr(shipped, "choose_cases", lambda *_: given.cases)
     (found,) = report.sections(tmp_path, given.preset)
-    assert not found.source
+    assert found.results == tmp_path
+    assert found.source.startswith("Your own rows in ")
 
 
 def test_nothing_shipped_and_nothing_computed_is_refused(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(report, "read_all", lambda: [])
-    with pytest.raises(report.FileError, match="results of preset full"):
+    monkeypatch.setattr(sections, "read_all", lambda: [])
+    with pytest.raises(FileError, match="results of preset full"):
         report.sections(tmp_path, "full")
     assert "[lab] needs rows" in run_command("lab", "ship", "--results", str(tmp_path), ok=66, cwd=tmp_path).stderr
 

@@ -63,18 +63,34 @@ def read(path: Path) -> Shipped:
     return Shipped(held["experiment"], held["preset"], held["corpus"], held["cases"], pieces)
 
 
-def read_all(folder: Path = FOLDER) -> list[Shipped]:
-    """Of every experiment that there still is."""
-    found = [read(path) for path in sorted(folder.glob("*.json"))]
+def read_all(folder: Path = FOLDER, name: str = "*") -> list[Shipped]:
+    """Of every experiment that there still is, or of one."""
+    found = [read(path) for path in sorted(folder.glob(f"{name}.*.json"))]
     return [shipped for shipped in found if shipped.name in names()]
+
+
+def own(store: Store) -> Iterator[Shipped]:
+    """What lies in a person's own folder, by corpus, those of the code as it is before those of an earlier one."""
+    for corpus, pieces in _by_corpus(store).items():
+        if not corpus or Path(corpus).is_file():
+            cases = choose_cases(store.name, find(store.name), store.preset, Path(corpus) if corpus else None)
+        else:  # it was moved, and its rows are still what they were
+            cases = list({json.dumps(piece.case): piece.case for piece in pieces}.values())
+        order = sorted(pieces, key=lambda piece: (store.is_current(piece), str(piece.about["written"])))
+        if latest := _latest(order, cases):
+            yield Shipped(store.name, store.preset, corpus, cases, latest)
+
+
+def _by_corpus(store: Store) -> dict[str, list[Piece]]:
+    found: dict[str, list[Piece]] = {}
+    for piece in store.pieces():
+        found.setdefault(piece.case.get("corpus") or "", []).append(piece)
+    return found
 
 
 def _of_store(store: Store) -> Iterator[Shipped]:
     """What lies in a store, whichever code computed it, by corpus; settings that are no more are left out."""
-    by_corpus: dict[str, list[Piece]] = {}
-    for piece in store.pieces():
-        by_corpus.setdefault(piece.case.get("corpus") or "", []).append(piece)
-    for corpus, pieces in by_corpus.items():
+    for corpus, pieces in _by_corpus(store).items():
         if corpus and not Path(corpus).is_file():
             continue
         given = choose_cases(store.name, find(store.name), store.preset, Path(corpus) if corpus else None)
@@ -90,9 +106,14 @@ def _anywhere(case: Case) -> Case:
 
 
 def _newest(pieces: Iterable[Piece], cases: list[Case]) -> list[Piece]:
-    """One piece for each case and seed, in order."""
+    """The newest piece for each case and seed, in order."""
+    return _latest(sorted(pieces, key=lambda piece: str(piece.about["written"])), cases)
+
+
+def _latest(pieces: Iterable[Piece], cases: list[Case]) -> list[Piece]:
+    """The last piece that is given for each case and seed, in order."""
     found: dict[tuple[int, int], Piece] = {}
-    for piece in sorted(pieces, key=lambda piece: str(piece.about["written"])):
+    for piece in pieces:
         if piece.case in cases:
             found[cases.index(piece.case), piece.seed] = piece
     return [found[key] for key in sorted(found)]

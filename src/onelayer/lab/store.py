@@ -40,7 +40,6 @@ class Store:
 
     def __init__(self, results: Path, name: str, preset: Preset) -> None:
         self.folder, self.name, self.preset = results / name / preset, name, preset
-
         self._codes: dict[str, str] = {}
 
     def code(self, case: Case) -> str:
@@ -61,6 +60,12 @@ class Store:
 
     def has(self, case: Case, seed: int) -> bool:
         return self.path(case, seed).is_file()
+
+    def make(self) -> None:
+        """The folder, and whether files can be written there."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=self.folder):
+            pass
 
     def write(self, case: Case, seed: int, rows: list[Row], seconds: float) -> None:
         arrow, parquet = _arrow()
@@ -97,10 +102,6 @@ class Store:
         """Everything that lies there, whichever code computed it."""
         return [self._read_piece(path) for path in sorted(self.folder.glob("*.parquet"))]
 
-    def seeds(self) -> int:
-        """How many seeds were asked for, as far as the files tell."""
-        return 1 + max((piece.seed for piece in self.pieces() if self.is_current(piece)), default=-1)
-
     def put_aside(self) -> Path | None:
         """Move what lies there out of the way; results are never overwritten."""
         if not self.folder.exists():
@@ -117,8 +118,8 @@ class Store:
             table = parquet.read_table(path, use_threads=False)
             about = json.loads(table.schema.metadata[META])
             return Piece(about["case"], about["seed"], table.to_pylist(), about)
-        except (arrow.ArrowException, OSError) as error:
-            found = f"{path} is damaged ({error})"
+        except (arrow.ArrowException, OSError, TypeError, LookupError, ValueError) as error:
+            found = f"{path} is damaged, or another program's ({error or type(error).__name__})"
             raise FileError("lab", "files of rows as they were written", found, "Delete it, run again.") from None
 
 
