@@ -187,5 +187,7 @@ def test_the_command_line_lists_the_settings_of_an_experiment(tmp_path) -> None:
     said = run_command("lab", "list", "rank", "--only", "model=control", cwd=tmp_path).stdout
     assert "onelayer lab run rank --quick --only model=control" in said
     assert "CPU s a seed" in said
+    of_sentences = run_command("lab", "list", "named-entities", cwd=tmp_path).stdout
+    assert "corpus=" not in of_sentences  # there is none
     assert list(tmp_path.iterdir()) == []
     assert Path("lab-results") == RESULTS

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from onelayer import lab
+from onelayer.errors import FileError
 from onelayer.lab import report, sections
 from onelayer.lab.sections import Cost, report_command, run_command
 from onelayer.lab.store import Piece, Store
@@ -91,6 +92,12 @@ def test_commands_lead_to_the_rows_they_are_about(tmp_path) -> None:
     assert report_command("quick", sections.RESULTS) == "onelayer lab report"
 
 
+def test_a_file_is_no_folder_of_results(tmp_path) -> None:
+    (tmp_path / "rows").write_text("")
+    with pytest.raises(FileError, match="rows is a file"):
+        report.sections(tmp_path / "rows", "quick")
+
+
 def test_costs_below_a_second_are_not_nothing() -> None:
     cost = Cost.of([Piece({"model": "control"}, seed, [], {"seconds": 0.123}) for seed in range(3)])
     assert str(cost) == "0.369 CPU seconds; median of a piece of work: control 0.123"
@@ -107,3 +114,5 @@ def test_the_page_says_what_was_expected_before_it_answers_and_what_answers_mean
     assert "<div class=wide><img " in page
     assert "<div class=wide><table>" in page
     assert ".wide { overflow-x: auto;" in page
+    narrow = page[page.index("@media (max-width: 40rem)") :]
+    assert ".wide img { max-width: none; width: 48rem; }" in narrow  # scrolls: letters of a shrunk one are lost

@@ -138,7 +138,9 @@ def test_nothing_shipped_and_nothing_computed_is_refused(tmp_path, monkeypatch) 
     monkeypatch.setattr(sections, "read_all", lambda: [])
     with pytest.raises(FileError, match="results of preset full"):
         report.sections(tmp_path, "full")
-    assert "[lab] needs rows" in run_command("lab", "ship", "--results", str(tmp_path), ok=66, cwd=tmp_path).stderr
+    said = run_command("lab", "ship", "--results", str(tmp_path), ok=66, cwd=tmp_path).stderr
+    assert "[lab] needs rows" in said
+    assert f"Run: onelayer lab run NAME --quick --results {tmp_path}" in " ".join(said.split())
 
 
 def test_files_that_ship_are_small_whole_and_of_experiments_that_there_are() -> None:

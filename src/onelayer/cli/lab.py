@@ -224,7 +224,9 @@ def ship(
     """Put rows beside those that ship with the library: runs of several days add up, newer ones replace older."""
     written = [str(path) for path in gather(results, folder)]
     if not written:
-        raise FileError("lab", f"rows in {results}", "there are none", "Run: onelayer lab run NAME")
+        raise FileError(
+            "lab", f"rows in {results}", "there are none", f"Run: {run_command('NAME', 'quick', None, results)}"
+        )
     if as_json:
         print_json({"written": written})
         return

@@ -93,8 +93,8 @@ def _show_table(settings: list[dict[str, Any]], seeds: int) -> None:
     cases = [each["setting"] for each in settings]
     columns = list(dict.fromkeys(name for case in cases for name in case))
     shared = [name for name in columns if len({str(case.get(name)) for case in cases}) == 1] if cases[1:] else []
-    if shared:
-        say("In all settings: " + ", ".join(f"{name}={cases[0][name]}" for name in shared))
+    if said := [f"{name}={cases[0][name]}" for name in shared if cases[0].get(name) not in (None, "")]:
+        say(f"In all settings: {', '.join(said)}")
     table = Table(box=None, header_style="bold")
     for name in (*(each for each in columns if each not in shared), "seeds", "stale", "CPU s a seed"):
         table.add_column(name, justify="right", overflow="fold")

@@ -29,7 +29,7 @@ body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto
 h1 { font-size: 1.7rem; } h3 { font-size: 1rem; margin: 1rem 0 .2rem; }
 h2 { font-size: 1.25rem; margin-top: 3rem; border-top: 1px solid #ccc; padding-top: 1rem; }
 .wide { overflow-x: auto; max-width: 100%; }
-.wide img { display: block; width: 100%; min-width: 40rem; height: auto; }
+.wide img { display: block; max-width: 100%; height: auto; }
 table { border-collapse: collapse; font-size: .82rem; }
 th, td { padding: .15rem .6rem; border-bottom: 1px solid #ddd; text-align: right; white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; } code, pre { background: #f4f4f4; padding: .1rem .3rem; }
@@ -38,6 +38,7 @@ dt { font-weight: 600; } dd { margin: 0; }
 .summary td { white-space: normal; text-align: left; vertical-align: top; } .summary th { text-align: left; }
 .summary td:first-child { width: 40%; } .summary td:nth-child(3) { white-space: nowrap; }
 @media (max-width: 40rem) {
+.wide img { max-width: none; width: 48rem; }
 .summary, .summary tbody, .summary tr, .summary td, .summary td:first-child { display: block; width: auto; }
 .summary tr { border-bottom: 1px solid #ddd; padding: .4rem 0; } .summary td { border: 0; }
 .summary tr:first-child { display: none; } .summary td:nth-child(3)::after { content: " seeds"; } }

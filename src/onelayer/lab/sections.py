@@ -108,12 +108,14 @@ def sections(results: Path, preset: Preset, corpus: Path | None = None) -> list[
 
     Whoever has no rows sees those that ship with the library, of whichever preset.
     """
+    if results.exists() and not results.is_dir():
+        raise FileError("lab", "a folder of results", f"{results} is a file", "Name the folder that it is in.")
     stores = (Store(results, name, preset) for name in names())
     mine = [one for store in stores for one in own(store) if _is_asked_for(one, corpus)]
     found = [_as_section(one, results) for one in mine] or [_as_section(one) for one in read_all()]
     if not found:
-        needs, remedy = f"results of preset {preset} in {results}", "Run: onelayer lab run NAME"
-        raise FileError("lab", needs, "there are none", remedy)
+        remedy = f"Run: {run_command('NAME', preset, None, results)}"
+        raise FileError("lab", f"results of preset {preset} in {results}", "there are none", remedy)
     return found
 
 
