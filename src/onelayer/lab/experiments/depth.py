@@ -43,7 +43,7 @@ TOLERANCE = 0.1
 #: Steps of all rates and optimisers together until one of them is left, on answers.
 CHOOSING = 1500
 #: By name, tokens and components, how many parameters the constructed layer of that bound has.
-FUNCTIONS = {("polynomial:3", 2, 1): 767, ("standardise", 2, 1): 335}
+FUNCTIONS = {("polynomial:3", 2, 1): 767, ("standardise", 2, 1): 335, ("max", 2, 2): 58}
 #: By which share the parameters of a twin may be off.
 EQUAL = 0.02
 BUILT: dict[str, Any] = {"color": "grey", "linestyle": "--", "label": "constructed, one layer"}
