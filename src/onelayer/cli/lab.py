@@ -107,22 +107,22 @@ def run(
     except KeyboardInterrupt:
         _say_interrupted(plans, preset, seeds, results, str(corpus or ""), only or ())
         raise typer.Exit(ExitCode.INTERRUPTED) from None
-    if as_json:
-        told = {one: {"answer": v.answer, "says": v.says, "findings": v.findings} for one, v in said.items()}
-        print_json({one: {**told[one], "cpu_seconds": asdict(cost)} for one, cost in costs.items()})
-    else:
-        _say_answers(said, costs)
-        if said:
-            again = seeds or DEFAULT_SEEDS[preset]
-            there = f"{again} {'seed' if again == 1 else 'seeds'} in {results}"
-            say(f"{there}; a page of all results: {report_command(preset, results)}")
+    _say_answers(said, costs, as_json)
+    if said and not as_json:
+        again = seeds or DEFAULT_SEEDS[preset]
+        there = f"{again} {'seed' if again == 1 else 'seeds'} in {results}"
+        say(f"{there}; a page of all results: {report_command(preset, results)}")
     for other in failed[1:]:
         err.print(f"error: {other}", style="red", highlight=False, markup=False, soft_wrap=True)
     if failed:
         raise failed[0]
 
 
-def _say_answers(said: dict[str, Verdict], costs: dict[str, Cost]) -> None:
+def _say_answers(said: dict[str, Verdict], costs: dict[str, Cost], as_json: bool) -> None:
+    if as_json:
+        told = {one: {"answer": v.answer, "says": v.says, "findings": v.findings} for one, v in said.items()}
+        print_json({one: {**told[one], "cpu_seconds": asdict(cost)} for one, cost in costs.items()})
+        return
     for one, verdict in said.items():
         out.print(f"[bold]{find(one).QUESTION}[/bold]")
         say(f"{verdict.answer.capitalize()}. {verdict.says}")
