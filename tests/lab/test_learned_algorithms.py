@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 
 from onelayer.lab.experiment import judge
-from onelayer.lab.experiments import in_context_statistics, rank_rate, recurrence_circuits
+from onelayer.lab.experiments import (
+    convex_or_adam,
+    in_context_statistics,
+    looped_optimum,
+    one_step_or_mesa,
+    rank_rate,
+    recurrence_circuits,
+)
+from onelayer.lab.statistics import geometric, interval
 
 
 def seeds(rows: list[dict[str, Any]], count: int = 5) -> list[dict[str, Any]]:
@@ -106,7 +114,7 @@ def test_heads_are_as_near_as_their_mean_squares_say(ratios, answer) -> None:
     found = judge(rank_rate, rows)
     assert found.answer == answer
     assert f"in {5 * sum(r < 1.1 for r in ratios)} of 10" in found.says
-    assert f"more than that in {5 * sum(r < 0.9 for r in ratios)} of 10" in found.says
+    assert f"more than that in {5 * sum(r < 0.9 for r in ratios)}." in found.says
 
 
 # in-context-statistics
@@ -161,3 +169,25 @@ def test_every_task_counts_for_the_statistics(ratios, answer) -> None:
     found = judge(in_context_statistics, rows)
     assert found.answer == answer
     assert "mixed in 5 of 5" in found.says or answer == "no"
+
+
+# looped-optimum, one-step-or-mesa, convex-or-adam: one draw of a seed counts once
+
+
+def test_tasks_that_runs_share_are_counted_once() -> None:
+    """Three starts, or kinds, on the same tasks are one draw of them: five seeds are five, not fifteen."""
+    usual = {"d": 2, "examples": 4, "loops": 1, "loss": 1.0, "more_loops": 0.5, "symmetric": 1.5, "built": 1.0}
+    usual |= {"a": 0.5, "trained_a": 0.5, "off": 0.3, "skew": 0.2, "u": 0.0, "ended_by": "plateau"}
+    rows = seeds([{**usual, "start": start} for start in looped_optimum.STARTS])
+    found = judge(looped_optimum, rows)
+    assert f"best a is {interval(row['a'] for row in rows[:5])} with" in found.findings[0]
+    assert "not symmetric in 15" in found.says
+    assert "by more than 5% in 15" in found.says
+    usual = {"n": 2, "noise": 1, "loss": 1.0, "step": 1.0, "mesa": 0.5, "zero": 2.0, "cosine": 0.9}
+    rows = seeds([{**usual, "model": kind, "ended_by": "plateau"} for kind in one_step_or_mesa.KINDS])
+    assert f"step {interval(row['step'] for row in rows[:5])}," in judge(one_step_or_mesa, rows).findings[0]
+    usual = {"scale": 1, "least": 0.01, "loss": 1.0, "convex": 1e-30, "apart": 0.1, "convex_apart": 1e-9}
+    rows = seeds([{**usual, "heads": heads, "ended_by": "plateau"} for heads in (1, 2, 4)])
+    found = judge(convex_or_adam, rows)
+    assert f"eigenvalue {geometric(row['least'] for row in rows[:5])} of" in found.findings[0]
+    assert "for 5 of 5 data" in found.says

@@ -14,7 +14,7 @@ import numpy as np
 from onelayer.lab import endings
 from onelayer.lab.experiment import Case, Preset, Row, Verdict
 from onelayer.lab.pictures import factor_line, figure
-from onelayer.lab.statistics import exponent, factors, interval, share
+from onelayer.lab.statistics import exponent, factors, geometric, interval
 from onelayer.learners.cubic import coefficients_of, features
 
 QUESTION = (
@@ -73,11 +73,13 @@ def _loss(t: Any, tasks: Any) -> Any:
 
 def plot(rows: list[Row]) -> Any:
     made, (left, right) = figure(columns=2, width=10)
-    for heads in sorted({row["heads"] for row in rows}):
-        some = [row for row in rows if row["heads"] == heads]
-        factor_line(left, factors(some, "scale", "loss"), f"Adam, {heads} {'head' if heads == 1 else 'heads'}")
-        factor_line(right, factors(some, "scale", "apart"), f"Adam, {heads} {'head' if heads == 1 else 'heads'}")
-    factor_line(right, factors(rows, "scale", "convex_apart"), "least squares", color="grey", linestyle=":")
+    for at, heads in enumerate(sorted({row["heads"] for row in rows})):
+        # Each a little to the right of the one before: their bars would hide one another.
+        some = [{**row, "scale": row["scale"] * 1.05**at} for row in rows if row["heads"] == heads]
+        label, marker = f"Adam, {heads} {'head' if heads == 1 else 'heads'}", "osD"[at % 3]
+        factor_line(left, factors(some, "scale", "loss"), label, marker=marker)
+        factor_line(right, factors(some, "scale", "apart"), label, marker=marker)
+    factor_line(right, factors(_data(rows), "scale", "convex_apart"), "least squares", color="grey", linestyle=":")
     for axes, label in ((left, "loss, share of the variance"), (right, "distance of coefficients, relative")):
         axes.set(xscale="log", yscale="log", xlabel="size of one component of the tokens", ylabel=label)
     right.legend()
@@ -88,10 +90,10 @@ def verdict(rows: list[Row]) -> Verdict:
     findings = []
     for scale in sorted({row["scale"] for row in rows}, reverse=True):
         some = [row for row in rows if row["scale"] == scale]
-        least = factors(some, "scale", "least")[scale]
+        data = _data(some)
         findings.append(
-            f"A component of size {scale:g}: least eigenvalue {least} of the largest; least squares is off by "
-            f"{factors(some, 'scale', 'convex_apart').get(scale)} in coefficients."
+            f"A component of size {scale:g}: least eigenvalue {geometric(r['least'] for r in data)} of the "
+            f"largest; least squares is off by {geometric(r['convex_apart'] for r in data)} in coefficients."
         )
         for heads in sorted({row["heads"] for row in some}):
             mine = [row for row in some if row["heads"] == heads]
@@ -103,16 +105,28 @@ def verdict(rows: list[Row]) -> Verdict:
     enough = [row for row in rows if row["heads"] >= TRUE]
     if not enough:
         return Verdict("open", "There are no twins with as many heads as the answers need.", tuple(findings))
-    slope = exponent([row["least"] for row in enough], [max(row["apart"], 1e-12) for row in enough])
     findings.append(
-        f"With heads enough, the distance of coefficients grows as the least eigenvalue to the {slope}."
+        "With heads enough, the distance of coefficients grows as the least eigenvalue to the "
+        f"{interval(_slopes(enough))}."
     )
-    reached = share(row["loss"] < REACHED for row in enough)
-    exact = share(row["convex"] < ROUNDING for row in enough)
+    reached, data = [row["loss"] < REACHED for row in enough], _data(enough)
+    exact = sum(row["convex"] < ROUNDING for row in data)
     says = (
         f"With as many heads as the answers need or more, Adam's loss is below {REACHED:g} of the variance in "
-        f"{reached} runs; that of least squares is below {ROUNDING:g} in {exact}."
+        f"{sum(reached)} of {len(reached)} runs; that of least squares is below {ROUNDING:g} for {exact} of "
+        f"{len(data)} data."
     )
     answer, reason = endings.answer(enough, [row["loss"] < REACHED for row in enough])
     findings.append(endings.said(rows))
     return Verdict(answer, says + reason, tuple(findings))
+
+
+def _data(rows: list[Row]) -> list[Row]:
+    """One row of each data: runs with other numbers of heads have the same."""
+    return list({(row["scale"], row["seed"]): row for row in rows}.values())
+
+
+def _slopes(rows: list[Row]) -> list[float]:
+    """The exponent of each seed, whose runs share what makes the answers."""
+    by_seed = [[row for row in rows if row["seed"] == seed] for seed in sorted({row["seed"] for row in rows})]
+    return [exponent([r["least"] for r in some], [max(r["apart"], 1e-12) for r in some]).mean for some in by_seed]

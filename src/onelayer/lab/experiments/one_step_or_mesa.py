@@ -127,7 +127,8 @@ def plot(rows: list[Row]) -> Any:
     for axes, noise in zip(all_axes, levels, strict=True):
         some = [row for row in rows if row["noise"] == noise]
         shown = {f"{kind}, trained": [r["loss"] for r in some if r["model"] == kind] for kind in KINDS}
-        shown |= {"gradient step, built": [r["step"] for r in some], "mesa, built": [r["mesa"] for r in some]}
+        drawn = list({row["seed"]: row for row in some}.values())
+        shown |= {"gradient step, built": [r["step"] for r in drawn], "mesa, built": [r["mesa"] for r in drawn]}
         shown = {name: values for name, values in shown.items() if values}
         found = [interval(values) for values in shown.values()]
         colours = ["C1" if "built" in name else "C0" for name in shown]
@@ -141,7 +142,9 @@ def verdict(rows: list[Row]) -> Verdict:
     findings, better, alike = [], [], []
     for noise in sorted({row["noise"] for row in rows}):
         some = [row for row in rows if row["noise"] == noise]
-        said = ", ".join(f"{name} {interval(r[name] for r in some)}" for name in ("step", "mesa", "zero"))
+        # Kinds of a seed share their tasks, and what is built is the same for all of them.
+        drawn = list({row["seed"]: row for row in some}.values())
+        said = ", ".join(f"{name} {interval(r[name] for r in drawn)}" for name in ("step", "mesa", "zero"))
         findings.append(
             f"Noise {noise:g}, loss of the constructed gradient step, mesa layer and of always 0: {said}."
         )

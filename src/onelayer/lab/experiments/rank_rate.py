@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from onelayer.lab import endings
 from onelayer.lab.experiment import Case, Preset, Row, Verdict
 from onelayer.lab.pictures import doublings, factor_line, figure
-from onelayer.lab.statistics import exponent, factors, interval, over, share
+from onelayer.lab.statistics import exponent, factors, interval, over
 
 QUESTION = (
     "Does Adam find a softmax head of rank m that is as near to a smoother as the first m singular functions?"
@@ -137,7 +137,7 @@ def plot(rows: list[Row]) -> Any:
 def verdict(rows: list[Row]) -> Verdict:
     findings = []
     for alpha, some in _groups(rows).items():
-        slopes = [exponent([r["rank"] for r in some], [r[name] for r in some]) for name in ("built", "loss")]
+        slopes = [interval(_slopes(some, name)) for name in ("built", "loss")]
         findings.append(
             f"alpha {alpha:g}: mean squares go as the rank to the {slopes[0]} built and {slopes[1]} trained; "
             f"1 - 2 alpha is {1 - 2 * alpha:g}."
@@ -150,13 +150,17 @@ def verdict(rows: list[Row]) -> Verdict:
                 f"{interval(r['logits'] for r in mine)} of their mean square, built "
                 f"{interval(r['built_logits'] for r in mine)}; cosine {interval(r['cosine'] for r in mine)}."
             )
-    as_good, better = (
-        share(row["loss"] < factor * row["built"] for row in rows) for factor in (1 + NEAR, 1 - NEAR)
-    )
+    as_good, better = (sum(row["loss"] < factor * row["built"] for row in rows) for factor in (1 + NEAR, 1 - NEAR))
     says = (
         f"Trained heads are as near to the smoother as the singular functions of their rank (mean square within "
-        f"{100 * NEAR:.0f}% or below) in {as_good} runs, and nearer by more than that in {better}."
+        f"{100 * NEAR:.0f}% or below) in {as_good} of {len(rows)} runs, and nearer by more than that in {better}."
     )
     answer, reason = endings.answer(rows, [row["loss"] < (1 + NEAR) * row["built"] for row in rows])
     findings.append(endings.said(rows))
     return Verdict(answer, says + reason, tuple(findings))
+
+
+def _slopes(rows: list[Row], name: str) -> list[float]:
+    """The exponent of each seed, whose ranks share the tasks that measure."""
+    by_seed = [[row for row in rows if row["seed"] == seed] for seed in sorted({row["seed"] for row in rows})]
+    return [exponent([r["rank"] for r in some], [r[name] for r in some]).mean for some in by_seed]
