@@ -191,3 +191,8 @@ def test_the_command_line_lists_the_settings_of_an_experiment(tmp_path) -> None:
     assert "corpus=" not in of_sentences  # there is none
     assert list(tmp_path.iterdir()) == []
     assert Path("lab-results") == RESULTS
+
+
+def test_a_table_wider_than_the_screen_has_whole_words() -> None:
+    found = run_command("lab", "list", "duplicates", env={"COLUMNS": "60", "PATH": ""})
+    assert "  constructed      0  repeats " in found.stdout

@@ -95,14 +95,22 @@ def _show_table(settings: list[dict[str, Any]], seeds: int) -> None:
     shared = [name for name in columns if len({str(case.get(name)) for case in cases}) == 1] if cases[1:] else []
     if said := [f"{name}={cases[0][name]}" for name in shared if cases[0].get(name) not in (None, "")]:
         say(f"In all settings: {', '.join(said)}")
-    table = Table(box=None, header_style="bold")
-    for name in (*(each for each in columns if each not in shared), "seeds", "stale", "CPU s a seed"):
-        table.add_column(name, justify="right", overflow="fold")
+    names_shown = [name for name in columns if name not in shared]
+    lines = [[*names_shown, "seeds", "stale", "CPU s a seed"]]
     for each in settings:
-        values = [str(each["setting"].get(name, "")) for name in columns if name not in shared]
         cost = "?" if each["cpu_seconds"] is None else seconds_of(each["cpu_seconds"])
-        table.add_row(*values, f"{each['there']} of {seeds}", str(each["stale"] or ""), cost)
-    out.print(table, highlight=False, markup=False)
+        values = [_shown(each["setting"].get(name)) for name in names_shown]
+        lines.append([*values, f"{each['there']} of {seeds}", str(each["stale"] or ""), cost])
+    # Lines as wide as they are, which a terminal may break: half words in narrow columns are for nobody.
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for number, line in enumerate(lines):
+        text = "  ".join(value.rjust(width) for value, width in zip(line, widths, strict=True))
+        out.print(f"  {text}", style=None if number else "bold", soft_wrap=True, highlight=False, markup=False)
+
+
+def _shown(value: Any) -> str:
+    """As `--only` takes it, and nothing for what a setting does not have."""
+    return "" if value is None else str(value)
 
 
 def _price(settings: list[dict[str, Any]]) -> str:
