@@ -35,6 +35,7 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not run `__getattr_
     from onelayer.measure.encoding import encode  # noqa: F401
     from onelayer.measure.survival import cast  # noqa: F401
     from onelayer.model import Model, certify, explore, save  # noqa: F401
+    from onelayer.network.grading import absorb  # noqa: F401
     from onelayer.sharded.model import ShardedModel, load  # noqa: F401
     from onelayer.sklearn import OneLayerMemorizer  # noqa: F401
 
@@ -62,6 +63,7 @@ _NAMES = {
     "onelayer.measure.encoding": ("encode",),
     "onelayer.measure.survival": ("cast",),
     "onelayer.model": ("Model", "certify", "explore", "save"),
+    "onelayer.network.grading": ("absorb",),
     "onelayer.sharded.model": ("ShardedModel", "load"),
 }
 _EXTRAS = {

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import onelayer
 from onelayer.compile.memorize import memorize
 from onelayer.errors import OptionError, PrecisionError
 from onelayer.network import Attention, Transformer
@@ -99,3 +101,16 @@ def test_directions_drawn_for_the_tokens_as_they_are_do_not_have_it() -> None:
 
 def test_statement() -> None:
     assert STATEMENT.standing == "ours"
+
+
+def test_absorb_is_public_and_documented() -> None:
+    assert onelayer.absorb is absorb
+    assert "absorb" in onelayer.__all__
+    page = Path(__file__).parents[2] / "docs" / "reference.md"
+    assert ".. autofunction:: absorb\n" in page.read_text(encoding="utf-8")
+
+
+def test_a_network_of_several_layers_has_no_one_grading() -> None:
+    one = layer(np.random.default_rng(0), 2, "float64")
+    with pytest.raises(OptionError, match=r"\[grading\] needs one layer; .*1 further layer.*\. Grade"):
+        absorb(replace(one, further=(one,)), [0, 1])

@@ -25,7 +25,13 @@ Array = NDArray[Any]
 
 
 def absorb(network: Transformer, grades: Sequence[int]) -> Transformer:
-    """The plain network that is the same function as this one with component i graded by 2^grades[i]."""
+    """The plain network that is the same function as this one with component i graded by 2^grades[i].
+
+    ``network`` has one layer, as the ``transformer`` of a model; one that is repeated is graded in each loop.
+    """
+    if network.further:
+        found = f"the network has {len(network.further)} further layer{'s' * (len(network.further) > 1)}"
+        raise OptionError("grading", "one layer", found, "Grade each layer by itself.")
     a, factors = network.attention, powers_of_two(grades, network.dtype)
     width = int(a.W_Q.shape[1])
     if len(factors) != width:

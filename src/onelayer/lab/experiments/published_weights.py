@@ -205,8 +205,8 @@ def _laws(rows: list[Row]) -> list[str]:
     return [
         f"Bits per context: with rank 1 the searched head needs {found} bits more each time the contexts double, "
         f"from {_range(some, 'contexts', int)} of them; random points on a line need 2.",
-        f"Bits per rank, {2 ** _doublings(rows):,.0f} contexts: {listed}. Rank helps less than as many "
-        "dimensions would; that one softmax weighs all coordinates alike may be why.",
+        f"Bits per rank, {2 ** _doublings(rows):,.0f} contexts: {listed}. Of rank 2 and more "
+        "these are bits of boxes, found by halving, not of the nearest pair, which the experiment rank measures.",
     ]
 
 
