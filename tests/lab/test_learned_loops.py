@@ -11,6 +11,7 @@ import torch
 from onelayer.lab import find, loops, prompts
 from onelayer.lab.experiment import judge
 from onelayer.lab.experiments import learned_loops
+from onelayer.lab.registry import stands_on
 from onelayer.learners.registry import LEARNERS
 
 torch.set_num_threads(1)
@@ -37,6 +38,16 @@ def test_every_learner_is_asked_whether_training_finds_it() -> None:
     assert all(find(name).QUESTION for name in set(ANSWERS.values()))
     assert {name for name, answer in ANSWERS.items() if answer == "learned-loops"} == set(learned_loops.KINDS)
     assert set(learned_loops.KINDS) == loops.LOOPS.keys()
+
+
+@pytest.mark.parametrize("name", ["gradient-step", "learned-loops", "recurrence-circuits", "in-context-statistics"])
+def test_rows_of_trained_models_do_not_stand_on_the_compiler(name) -> None:
+    experiment = find(name)
+    for case in experiment.cases("full"):
+        start = experiment.computes(case).__name__
+        found = stands_on(experiment.__name__, start)
+        assert ("onelayer.compile.learner" in found) == (case["model"] == "built")
+        assert any(each.startswith("onelayer_checker") for each in found) == (case["model"] == "built")
 
 
 NUMBERS = {

@@ -41,6 +41,8 @@ WARM_UP, LONGEST = 20, 1.0
 RATES, OPTIMISERS = (3e-4, 1e-3, 3e-3, 1e-2, 3e-2), ("adam", "adamw")
 #: Draws that judge, and how often those do, of the steps that a run may take.
 HELD, CHECKS = 16, 100
+#: The least steps between two counts: each costs as much as several steps.
+LEAST = 10
 #: The share of the loss that is a fall: a fifth of the least distance that an experiment tells from none.
 FALL = 0.002
 #: The least steps without a fall after which the rate is halved, and as many halvings in a row that end a run.
@@ -169,7 +171,7 @@ def _halve(running: list[_Candidate], loss: Loss, draw: Draw, steps: int, genera
 
 def _go_on(one: _Candidate, loss: Loss, tasks: Callable[[], Any], steps: int, held: list[Any]) -> bool:
     """Train to the end; whether the loss had stopped falling before the steps were used up."""
-    every = max(1, steps // CHECKS)
+    every = max(LEAST, steps // CHECKS)
     first = one.curve[0][1] if one.curve else math.inf
     mark, since, halved = one.best, one.steps, 0
     while one.steps < steps:

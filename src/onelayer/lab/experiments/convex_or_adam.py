@@ -31,7 +31,7 @@ REACHED, ROUNDING = 1e-4, 1e-20
 
 
 def cases(preset: Preset) -> list[Case]:
-    scales, steps = ((1.0, 0.3, 0.1), 1000) if preset == "quick" else ((1.0, 0.5, 0.3, 0.1, 0.03), 20000)
+    scales, steps = ((1.0, 0.1), 600) if preset == "quick" else ((1.0, 0.3, 0.1), 3000)
     return [{"heads": heads, "scale": scale, "steps": steps} for scale in scales for heads in (1, 2, 4)]
 
 

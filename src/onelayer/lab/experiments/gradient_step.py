@@ -32,7 +32,7 @@ SAME, NEAR = 0.99, 0.01
 
 def cases(preset: Preset) -> list[Case]:
     quick = preset == "quick"
-    sizes, steps, batch = ((10,), (100, 300, 2000), 384) if quick else ((5, 10, 20), (300, 1000, 6000), 1024)
+    sizes, steps, batch = ((10,), (300, 1500), 384) if quick else ((5, 10, 20), (300, 2500), 384)
     made: list[Case] = [{"d": d, "examples": 10, "model": "built", "steps": 0, "batch": 0} for d in sizes]
     twin = {"examples": 10, "model": "trained", "batch": batch}
     return made + [{"d": d, "steps": many, **twin} for d in sizes for many in steps]

@@ -39,14 +39,14 @@ NEAR, ZERO = 0.05, 0.01
 
 def cases(preset: Preset) -> list[Case]:
     quick = preset == "quick"
-    layers, steps, batch = (3, 800, 128) if quick else (3, 3000, 128)
+    layers, steps, batch = (3, 300, 128) if quick else (3, 1200, 128)
     made: list[Case] = [
         {"task": task, "model": "built", "width": 0, "layers": 1, "steps": 0, "batch": 0} for task in NOISE
     ]
     return made + [
         {"task": task, "model": "trained", "width": width, "layers": layers, "steps": steps, "batch": batch}
         for task in NOISE
-        for width in ((2 * d + 3,) if quick else (2 * d + 3, 32))
+        for width in (2 * d + 3,)
     ]
 
 
