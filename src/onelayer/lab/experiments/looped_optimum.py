@@ -157,7 +157,8 @@ def verdict(rows: list[Row]) -> Verdict:
     return Verdict(answer, says + reason, tuple(findings))
 
 
-def _said(start: str, some: list[Row]) -> str:
+def _said(start: str, rows: list[Row]) -> str:
+    some: list[Row] = [{"symmetric": None, **row} for row in rows]  # which rows of an earlier version have not
     return (
         f"From {start}: trained a {interval(r['trained_a'] for r in some)}, loss over that of the best a "
         f"{over(some, 'loss', 'built')}, A off by {interval(r['off'] for r in some)} (its antisymmetric part "

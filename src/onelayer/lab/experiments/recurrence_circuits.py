@@ -159,6 +159,8 @@ def similarity(layers: list[Any], s: Any) -> float:
 def plot(rows: list[Row]) -> Any:
     made, (left, right) = figure(columns=2, width=10)
     built, trained = _models(rows)
+    if not trained:
+        return made
     for at, (name, label) in enumerate((("", "as trained"), ("_beyond", "|a| beyond"), ("_order2", "order 2"))):
         # Each a little to the right of the one before: their bars would hide one another.
         some = [{**row, "steps": row["steps"] * 1.06**at} for row in trained]
