@@ -136,6 +136,7 @@ def test_what_an_experiment_stands_on_is_found_and_what_only_draws_is_not() -> N
     seen = stands_on("depth")
     assert {"onelayer.compile.memorize", "onelayer.lab.trained", "onelayer.readouts.plateaus"} <= seen
     assert not seen & registry.TELLING
+    assert not any(name.startswith(registry.WORDS) for name in seen)
 
 
 def test_a_verdict_in_rows_stands_on_all_of_the_checker() -> None:

@@ -28,6 +28,8 @@ CHECKER = "onelayer_checker"
 LIBRARY = {"onelayer", CHECKER}
 TELLING = {f"onelayer.lab.{name}" for name in ("endings", "experiment", "statistics", "pictures", "report")}
 TELLING |= {"onelayer.measure.pictures"}
+#: A package that only tells: statements in words.
+WORDS = "onelayer.statements"
 
 
 def names() -> tuple[str, ...]:
@@ -187,7 +189,7 @@ def _imported_by(statement: ast.stmt) -> frozenset[str]:
             # Of a package only the modules that are named: what else it brings along does not compute rows.
             inside = (f"{node.module}.{alias.name}" for alias in node.names)
             found |= {full if _is_ours(full) and _spec(full) else node.module for full in inside}
-    ours = {name for name in found if _is_ours(name) and name not in TELLING}
+    ours = {name for name in found if _is_ours(name) and name not in TELLING and not name.startswith(WORDS)}
     ours |= _checker() if CHECKER in ours else frozenset()
     return frozenset(name for name in ours - LIBRARY if _spec(name))
 

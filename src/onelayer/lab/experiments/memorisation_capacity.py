@@ -2,7 +2,7 @@
 
 A trained model need not know an answer to hold something of it: what it holds is the entropy of all answers minus
 what is left of it given the model (its cross-entropy), as in Morris et al.; a constructed model gives every answer
-and holds all of it. Twins are given two or four bits a parameter and trained until their loss stops falling.
+and holds all of it. Twins are given two to four bits a parameter and trained until their loss stops falling.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ FINE = 2**0.125
 MOST_ROWS, MOST_LOGITS = 128, 2**17
 #: Steps of all rates and optimisers together until one of them is left.
 CHOOSING = 8000
-#: Bits a parameter that a twin of this size and so many classes is given, where 2 are not enough to fill it: it holds
-#: less of more (measured with seed 0).
+#: Bits a parameter that a twin of this size and so many classes is given, where 2 are not enough to fill it: it
+#: holds less of more (measured with seed 0).
 LOADS = {(8000, 256): 4.0, (32000, 256): 3.0}
 #: Models, and how they are drawn.
 LOOKS = (("float32", "o", "--"), ("float64", "D", "--"), ("trained", "v", "-"))
