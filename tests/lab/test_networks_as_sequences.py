@@ -19,7 +19,7 @@ def rows(error: float, right: float, noise: float = 0.0) -> list[Row]:
             for split in ("", "unseen_"):
                 own = (error * (1 + off), right + off) if how == "attention" else (0.1, 0.7)
                 made |= {f"{split}relative_error": own[0] + 0.001 * s, f"{split}float16_right": own[1] + 0.001 * s}
-                made[f"{split}float16_usual"] = 0.7
+                made |= {f"{split}float16_usual": 0.7, f"{split}mean_error": own[0], f"{split}within_tenth": 0.5}
             found.append(made)
     return found
 
@@ -41,3 +41,13 @@ def test_a_picture_has_no_curve_behind_another() -> None:
     for axes in (left, right):
         places = [round(x, 6) for shown in axes.collections for x in shown.get_offsets()[:, 0]]
         assert len(set(places)) == len(places)
+
+
+def test_trees_read_the_same_networks_and_the_same_features() -> None:
+    found = NETWORKS.run({"networks": 12}, 0)
+    assert [row["how"] for row in found] == list(NETWORKS.READERS)
+    assert len({row["survive"] for row in found}) == 1
+    assert len({row["mean_error"] for row in found}) == 4
+    assert all(row["relative_error"] >= 0 for row in found)
+    said = NETWORKS.verdict([{"networks": 12, "seed": 0, **row} for row in found]).findings
+    assert sum(text.startswith("trees of ") for text in said) == 2
