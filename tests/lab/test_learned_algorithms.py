@@ -108,10 +108,9 @@ def test_all_terms_are_the_smoother_itself() -> None:
 
 @pytest.mark.parametrize(("ratios", "answer"), [((0.5, 1.0), "yes"), ((0.5, 2.0), "partly"), ((1.5, 2.0), "no")])
 def test_heads_are_as_near_as_their_mean_squares_say(ratios, answer) -> None:
-    usual = {"alpha": 1.0, "mean": 1.0, "logits": 0.1, "built_logits": 0.1, "cosine": 0.9, "built": 0.01}
-    usual["ended_by"] = "plateau"
+    usual = {"mean": 1.0, "logits": 0.1, "built_logits": 0.1, "cosine": 0.9, "built": 0.01, "ended_by": "plateau"}
     rows = seeds([{**usual, "rank": 2 + i, "loss": 0.01 * ratio} for i, ratio in enumerate(ratios)])
-    found = judge(rank_rate, rows)
+    found = judge(rank_rate, [{**row, "alpha": 1.0} for row in rows])
     assert found.answer == answer
     assert f"in {5 * sum(r < 1.1 for r in ratios)} of 10" in found.says
     assert f"more than that in {5 * sum(r < 0.9 for r in ratios)}." in found.says
