@@ -253,8 +253,8 @@ def judge(claim: Claim, network: Network, data: Data, out: Ball) -> Verdict:
             return Verdict("undecided", f"{where} the error may be {upper[at]:.6g}", float(upper[at]))
         worst = max(worst, float(upper.max()))
         if claim.type == "lp_error":
-            powers = power(upper, int(number["p"]))
-            part = float((powers * cells.weight[found.rows]).sum()) * (1 + 2 * len(upper) * U) * UP
+            raised = power(upper, int(number["p"]))
+            part = float((raised * cells.weight[found.rows]).sum()) * (1 + 2 * len(upper) * U) * UP
             if not part < np.inf:
                 return Verdict("undecided", "the error has no bound, or its power overflows", np.inf)
             powers += Fraction(part)

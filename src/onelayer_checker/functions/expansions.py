@@ -4,8 +4,8 @@ With t = x - other a head of slope a, shift b and weight w gives token x the wei
 u = (a x + b) t/2, so that the stream becomes
     y = t/2 (1 + S) + (1 + W) (x + other)/2,    S = sum of w tanh u,    W = sum of w.
 On a patch around (x0, t0) let xi = (x - x0) t/2, eta = (t - t0)/2 and e = a x0 + b. Then u = e t0/2 + v with v =
-a xi + e eta, and tanh u = sum over k of c_k v^k: a polynomial in xi and eta, whose coefficients are added up over the
-heads. So weights of either sign cancel before any size is taken.
+a xi + e eta, and tanh u = sum over k of c_k v^k: a polynomial in xi and eta, whose coefficients are added up over
+the heads. So weights of either sign cancel before any size is taken.
 
 Remainder. tanh z is the sum of 1/(z - i pi (j + 1/2)) over all whole j, those of j and -1 - j together, so that
 |c_n| at u is at most the sum of (u^2 + pi^2 (j + 1/2)^2)^(-(n + 1)/2): for |u| <= 3 and n > 8 the two terms of the
@@ -13,9 +13,9 @@ nearest poles are more than a hundred times the others, and it falls with |u|. W
 most |v|^n |c_n| somewhere on the way, by Taylor. A head with |u| >= m on all of the patch may be its sign instead:
 1 - tanh m = 2/(e^(2 m) + 1) < 2 e^(-2 m).
 
-Rounding. u is off by less than 2^-40 (|a x| + |b|) |t| wherever it is computed so, and tanh u by no more. c_0 to c_K
-come of a recurrence in which errors grow less than 2^10 times; all else is a sum of products, whose sizes add up to
-less than 4 for a head of weight 1, since |v| <= 1.
+Rounding. u is off by less than 2^-40 (|a x| + |b|) |t| wherever it is computed so, and tanh u by no more. c_0 to
+c_K come of a recurrence in which errors grow less than 2^10 times; all else is a sum of products, whose sizes add
+up to less than 4 for a head of weight 1, since |v| <= 1.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from onelayer_checker.core.graph import Network
 DEGREE = 10
 #: A patch is halved while this much of y is unknown, and lies in a strip in which v is at most so large in xi.
 ENOUGH, NARROW = 1e-4, 0.32
-#: What rounding may cost: of u, relative to the size of its terms; of a head, relative to its weight; what underflows.
+#: What rounding may cost: of u, relative to its terms; of a head, relative to its weight; and what underflows.
 OF_ARGUMENT, OF_HEAD, LOST = 2.0**-40, 2.0**-32, 2.0**-500
 #: Numbers that are not 0 are no larger than this, and there are at most so many heads and strips.
 LARGEST, MOST_HEADS, MOST_STRIPS = 2.0**30, 1 << 14, 1 << 12
@@ -57,8 +57,8 @@ class Heads:
 
     @cached_property
     def apart(self) -> float:
-        """At least |1 + sum of the weights|."""
-        return float(abs(1 + sum(map(Fraction, self.weight.tolist()), Fraction(0)))) * UP
+        """1 + the sum of the weights, rounded once."""
+        return float(1 + sum(map(Fraction, self.weight.tolist()), Fraction(0)))
 
 
 def recognise(network: Network) -> Heads | None:

@@ -59,7 +59,7 @@ class Hinges:
 def recognise(network: Network) -> Hinges | None:
     """The readout as such a function, if that is exactly what it is: one number in, one out, unit slopes."""
     layers = (network.bottleneck, *network.readout.layers)
-    if len(layers) != 2 or any(layer.weight.ndim != 2 for layer in layers):
+    if len(layers) != 2 or layers[1].weight.ndim != 2:
         return None
     (W, b), (V, c) = ((layer.weight, layer.bias) for layer in layers)
     if W.shape[0] != 1 or V.shape[1] != 1 or not (W == 1).all() or len(b) > MOST:

@@ -2,9 +2,9 @@
 
 The box is cut into boxes. On each, for either token, the stream is a linear function of both numbers, up to a
 radius that the patches of expansions.py leave; the readout changes it by a slope, up to what its hinges in reach
-leave; and the target is linear up to a radius, too. So the error of a token is at most |A| + r with A linear.
-Powers, sums and maxima keep that convex: over a box its mean is at most the mean of its values at the corners. Boxes
-where this is much more than the error at the centre are halved.
+leave; and the target is linear up to a radius, too. So the error of a token is at most |A| + r with A linear. Its
+powers, and the larger of two of them, are convex: over a box the mean is at most the mean of the values at the
+corners. Boxes where this is much more than the error at the centre are halved.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ from onelayer_checker.functions.hinges import Hinges
 from onelayer_checker.functions.targets import Program, enclose
 
 #: Boxes are halved while each may be off by more than these shares of the mean: the first, or where the bound is
-#: missed the second. How often a box is halved, how many are looked at in all, and at once.
-SHARES, ROUNDS, MOST, BLOCK = (2.0**-25, 2.0**-27), 60, 1 << 24, 1 << 13
+#: missed the second. How often a box is halved, how many are looked at in all, and at once; and of how many at a
+#: time nothing may be known.
+SHARES, ROUNDS, MOST, BLOCK, UNKNOWN = (2.0**-25, 2.0**-27), 60, 1 << 23, 1 << 13, 1 << 14
 #: What covers some thousand roundings, relative to the sum of sizes; and nanoseconds for a box.
 ROUNDING, COST = 2.0**-40, 2.5e3
 #: Values of the polynomial in xi and eta and its derivatives, as powers of (xi, eta) that are taken away.
@@ -94,7 +95,10 @@ class Means:
                 return np.inf
             self.looked += len(boxes.low)
             spend("boxes of pairs", COST * len(boxes.low), 200.0 * len(boxes.low))
-            mean, over, longer = self._bounds(boxes)
+            with np.errstate(all="ignore"):  # what is not known has no slopes
+                mean, over, longer = self._bounds(boxes)
+            if np.count_nonzero(mean == np.inf) > UNKNOWN:
+                return np.inf
             if least is None:
                 least = share * float((mean - over)[mean < np.inf].sum())
             split = over > least
@@ -173,11 +177,11 @@ class Means:
             left += part * size
         left += patches.error[at]
         p, q = P[1] * (t + dx) / 2 + P[2] / 2, -P[1] * dx / 2 - P[2] / 2
-        y = Linear(t / 2 * (1 + P[0]), (1 + P[0]) / 2 + t / 2 * p, t / 2 * q - (1 + P[0]) / 2, np.zeros(1))
-        half = (np.abs(t) + both) / 2
-        r = (np.abs(p) * r1 + np.abs(q) * r2) * both / 2 + left * half + self.layer.heads.apart * self.reach
-        rounded = (np.abs(y.c) + (np.abs(y.p) + np.abs(y.q)) * self.reach) * ROUNDING
-        return Linear(y.c, y.p, y.q, (r + rounded) * (1 + ROUNDING))
+        half, own, W = (np.abs(t) + both) / 2, (1 + P[0]) / 2, self.layer.heads.apart / 2
+        r = (np.abs(p) * r1 + np.abs(q) * r2) * both / 2 + left * half
+        c, p, q = t * own + W * (centre[:, 0] + centre[:, 1]), own + t / 2 * p + W, t / 2 * q - own + W
+        rounded = (np.abs(own) + np.abs(p) + np.abs(q) + abs(W)) * (self.reach * ROUNDING)
+        return Linear(c, p, q, (r + rounded) * (1 + ROUNDING))
 
 
 def taylor(coefficients: Array, xi: Array, eta: Array) -> list[Array]:
