@@ -83,7 +83,7 @@ bench: env
 
 mutants: env
 	$(BIN)/python -m attacks.lines --ring core --ring search --ring looped
-	$(BIN)/python -m attacks.lines $(addprefix --module functions/,algebra blocks branch deviation differences extremes formulas intervals jets norms ordering pooled ramps relaxations rounding simplices slopes symmetry targets)
+	$(BIN)/python -m attacks.lines $(addprefix --module functions/,algebra blocks branch deviation differences expansions extremes formulas hinges intervals jets means norms ordering pooled ramps relaxations rounding simplices slopes symmetry targets)
 
 # Neither the demo nor the tests need Rocq. A test compares the names of the theorems with those in the checker.
 proofs:
