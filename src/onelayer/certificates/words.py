@@ -161,7 +161,8 @@ def _of_function(claim: Claim) -> str:
     if claim.type == "lp_error":
         return (
             f"the mean of |answer - target|^{n['p']:g} over all inputs with components in {box} is at most "
-            f"{at_most(n['bound'])}^{n['p']:g}, in the largest component: inputs outside the stored cells count"
+            f"{at_most(n['bound'])}^{n['p']:g}, in the largest component: "
+            + ("no input is left out" if n["radius"] == 0 else "inputs outside the stored cells count")
         )
     near = f"{each} is within {at_most(n['bound'])} of the target in every component, for every input"
     if claim.type == "sup_error_everywhere":
@@ -255,6 +256,8 @@ def not_claimed(claims: Sequence[Claim]) -> list[str]:
     if "sup_error" in kinds:
         average = ", beyond the mean that lp_error bounds" if "lp_error" in kinds else ""
         lines.append(f"how large the error is at a single input that lies in no stored cell{average}")
+    if functions == {"lp_error"}:
+        lines.append("how large the error is at a single input: it is bounded in the mean")
     if functions:
         lengths = "longer sequences" if functions == {"formula_error"} else "sequences of another length"
         lines.append(f"anything about inputs outside the box, or about {lengths}")

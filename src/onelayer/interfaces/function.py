@@ -44,6 +44,7 @@ class Function(Answers):
     box: Box  # where the bound holds
     assumes: str = ""  # what the proof takes for granted of the target
     compared: tuple[Plan, ...] = ()  # what was planned before one of them was built
+    mean_bound: float = np.inf  # the root of the mean square of the error on the box; infinite if none is proved
 
     def admit(self, sequences: Sequences, outside: Outside) -> None:
         """Refuse other lengths, and a token beyond the box: of these the bound says nothing."""
@@ -88,9 +89,19 @@ class Function(Answers):
 
     def unclaimed(self, _claims: Iterable[Mapping[str, Any]]) -> str:
         """The bound must be one that is claimed in the model's arithmetic, about its target, on all of its box."""
-        if self.error_bound == np.inf or any(self._is_bounded_by(claim) for claim in _claims):
-            return ""
-        return f"no claim says error_bound={self.error_bound:.4g}"
+        claims = list(_claims)
+        if self.error_bound < np.inf and not any(self._is_bounded_by(claim) for claim in claims):
+            return f"no claim says error_bound={self.error_bound:.4g}"
+        if self.mean_bound < np.inf and not any(self._is_bounded_in_mean(claim) for claim in claims):
+            return f"no claim says mean_bound={self.mean_bound:.4g}"
+        return ""
+
+    def _is_bounded_in_mean(self, claim: Mapping[str, Any]) -> bool:
+        if claim["type"] != "lp_error" or claim["arith"] != self.box.dtype.name or self.target.program is None:
+            return False
+        side = (float.fromhex(claim["low"]), float.fromhex(claim["high"]))
+        about = claim["target"] == self.target.program.to_json() and self.box.sides == (side,) * self.target.d
+        return about and float.fromhex(claim["p"]) == 2 and float.fromhex(claim["bound"]) <= self.mean_bound
 
     def _is_bounded_by(self, claim: Mapping[str, Any]) -> bool:
         if claim["type"] not in LARGEST_ERROR or claim["arith"] != self.box.dtype.name:
@@ -116,6 +127,9 @@ class Function(Answers):
     def describe(self) -> str:
         proved = np.isfinite(self.error_bound)
         given = f" if {self.assumes}" if self.assumes else ""
+        if self.mean_bound < np.inf:
+            mean = f"root of the mean square of the error <= {self.mean_bound:.4g} (proved in the mean)"
+            return f"{self.target.name} by {self.construction}, {mean}, largest measured {self.measured_error:.4g}"
         bound = (
             f"error <= {self.error_bound:.4g} (proved{given}), measured" if proved else "not proved, measured error"
         )
@@ -135,6 +149,7 @@ class Function(Answers):
                 "assumes": self.assumes,
                 "compared": [plan.to_json() for plan in self.compared],
             }
+            | ({} if self.mean_bound == np.inf else {"mean_bound": self.mean_bound.hex()})
         )
 
     @classmethod
@@ -150,6 +165,7 @@ class Function(Answers):
             box=Box.from_json(entry["box"]),
             assumes=entry["assumes"],
             compared=tuple(Plan.from_json(plan) for plan in entry["compared"]),
+            mean_bound=float.fromhex(entry.get("mean_bound", "inf")),
         )
 
 
