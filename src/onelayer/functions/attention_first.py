@@ -2,13 +2,13 @@
 
 Statement  for every continuous f on [-1, 1]^2, p < infinity and error there are softmax heads with query biases on
            a stream of width 1, nothing before them and one ReLU layer behind, that come as near to f in L^p.
-Gives      the heads in closed form, and a readout fitted to the stream by least squares; errors are measured.
+Gives      the heads in closed form, and a readout fitted to the stream by least squares. Of a target that is a
+           formula the checker proves the mean error on the whole square (`compile.in_mean`); others are measured.
 Rests on   nothing; the proof is in ``construct``.
 Why        the paper asks whether the first feed-forward layer of Proposition 1 can be left out: for n = 2 and d = 1
            many heads with biases replace it, in the norm of the question, but not in the sup norm (narrow_stream).
 Differs    nothing of it is in the paper, whose heads have no biases. For other n and d see mean_universality. Open:
-           heads without query biases; how many heads an error needs; and a proof of one such model's error, since
-           bounds of heads, added up one by one, do not cancel.
+           heads without query biases; how many heads an error needs; and proofs for more tokens or components.
 """
 
 from __future__ import annotations

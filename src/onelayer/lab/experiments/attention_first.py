@@ -1,7 +1,8 @@
 """Attention first on a stream of width 1, judged by the mean square of errors: how near do the built heads come?
 
 Beside each built layer stand the ideal code of as many cells, with a readout fitted in the same way, and one cell,
-which is all that the difference of the two tokens tells. Points that are asked were not fitted.
+which is all that the difference of the two tokens tells. Points that are asked were not fitted. Of layers with few
+cells the checker proves a bound for the token of a pair that is worse, on the whole square.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from onelayer.compile.in_mean import compile_in_mean
 from onelayer.functions import attention_first
 from onelayer.functions.attention_first import Array, Coded, code, construct, fit_readout
+from onelayer.interfaces import Function
 from onelayer.lab.experiment import Case, Earlier, Preset, Row, Verdict
 from onelayer.lab.pictures import factor_line, figure
 from onelayer.lab.statistics import factors, geometric, interval
@@ -33,6 +36,8 @@ EARLIER = Earlier(
 EXTRAS: tuple[str, ...] = ()
 #: Points asked, and how near to its ideal place in the stream a token is that counts as decoded.
 ASKED, NEAR = 4000, 0.125
+#: Cells, and steepness of each, up to which a bound is proved: some ten CPU seconds, about as many for every cell.
+PROVED_CELLS, PROVED_STEEPNESS = 4, 80
 
 
 def cases(preset: Preset) -> list[Case]:
@@ -52,16 +57,29 @@ def built(cells: int, steepness: int) -> Coded:
     return construct(target, cells, float(steepness * cells))
 
 
+@cache
+def proved(cells: int, steepness: int) -> float | None:
+    """The root of the mean square of the larger of both tokens' errors: at most this, on the whole square."""
+    if not (1 < cells <= PROVED_CELLS and steepness <= PROVED_STEEPNESS):
+        return None
+    found = compile_in_mean("x + 8*(x - mean(y))**3", cells=cells, steepness=float(steepness * cells)).interface
+    assert isinstance(found, Function)
+    return found.mean_bound
+
+
 def run(case: Case, seed: int) -> list[Row]:
     cells, model = case["cells"], built(case["cells"], case["steepness"])
     x, other = np.random.default_rng([seed, 77]).uniform(-1, 1, (2, ASKED))
     ideal = code(x, cells) + (x - other) / 2
+    errors = [model(a, b) - target(a, b) for a, b in ((x, other), (other, x))]
     away = np.abs(model.heads.stream(x, other) - ideal)
     return [
         {
             "heads": model.heads.count,
             "decoded": float((away < NEAR).mean()),
-            "error": _mean_square(model(x, other) - target(x, other)),
+            "error": _mean_square(errors[0]),
+            "worse": _mean_square(np.maximum(*np.abs(errors))),
+            "proved": proved(cells, case["steepness"]),
             "ideal": _mean_square(_read(cells, ideal) - target(x, other)),
             "difference_alone": _mean_square(_read(1, (x - other) / 2) - target(x, other)),
         }
@@ -111,6 +129,12 @@ def verdict(rows: list[Row]) -> Verdict:
             for H, mine in by_heads.items()
         )
         findings.append(f"{cells} cells: {listed}; ideal code {geometric(row['ideal'] for row in some)}.")
+        findings += [
+            f"{cells} cells, {H:,} heads, the worse token: {geometric(r['worse'] for r in mine)}; "
+            f"proved {mine[0]['proved']:.3g} at most, on the whole square."
+            for H, mine in by_heads.items()
+            if mine[0].get("proved") is not None
+        ]
         means = [float(np.mean([row["error"] for row in mine])) for mine in by_heads.values()]
         falls.append(all(b < a for a, b in pairwise(means)))
         lowest.append(min(means))
