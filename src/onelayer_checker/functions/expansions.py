@@ -41,8 +41,8 @@ OF_ARGUMENT, OF_HEAD, LOST = 2.0**-40, 2.0**-32, 2.0**-500
 LARGEST, MOST_HEADS, MOST_STRIPS = 2.0**30, 1 << 14, 1 << 12
 #: At least 2 (1 + 1/100), at most (pi/2)^2, and at most 2/log(2), so that e^(-2 m) <= 2^(-floor(STEPS m)).
 TWICE, POLE, STEPS = 2.02, 2.46, 2.88
-#: Nanoseconds for a head on a patch, and for looking at it; and for a patch by itself.
-COST, LOOK, PATCH = 150.0, 40.0, 2e5
+#: Operations for a head on a patch, and for looking at it; and for a round of patches by itself.
+COST, LOOK, PATCH = 75.0, 20.0, 1e5
 #: The powers (i, j) of xi^i eta^j.
 POWERS = tuple((i, j) for i in range(DEGREE + 1) for j in range(DEGREE + 1 - i))
 

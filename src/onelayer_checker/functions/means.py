@@ -30,8 +30,8 @@ from onelayer_checker.functions.targets import Program, enclose
 #: missed the second. How often a box is halved, how many are looked at in all, and at once; and of how many at a
 #: time nothing may be known.
 SHARES, ROUNDS, MOST, BLOCK, UNKNOWN = (2.0**-25, 2.0**-27), 60, 1 << 23, 1 << 13, 1 << 14
-#: What covers some thousand roundings, relative to the sum of sizes; and nanoseconds for a box.
-ROUNDING, COST = 2.0**-40, 2.5e3
+#: What covers some thousand roundings, relative to the sum of sizes; and operations for a box.
+ROUNDING, COST = 2.0**-40, 1.2e3
 #: Values of the polynomial in xi and eta and its derivatives, as powers of (xi, eta) that are taken away.
 WANTED = ((0, 0), (1, 0), (0, 1), (2, 0), (1, 1), (0, 2))
 
