@@ -20,7 +20,7 @@ from onelayer.lab.ended_temperatures import describe_trained, draw_trained, say_
 from onelayer.lab.experiment import Case, Earlier, Preset, Row, Verdict
 from onelayer.lab.lemma_bounds import compare_lemmas
 from onelayer.lab.pictures import figure, line
-from onelayer.lab.statistics import geometric, interval, interval_by_group, share
+from onelayer.lab.statistics import geometric, geometric_of, interval, interval_by_group, interval_of, share
 from onelayer.lab.temperatures import crossings, edges
 
 Array = NDArray[Any]
@@ -48,9 +48,11 @@ EQUAL = 53.0  # bits that stand for ids that are equal in float64
 GAPS = (2.0, 4.0, 8.0)
 #: Draws whose logits spread wider are left out: their gaps are below the range of float64.
 WIDEST = 600.0
-DRAWS = {"quick": 40, "full": 200}
+#: Draws of random levels: for the window, and for the lemmas, whose operator takes many digits.
+DRAWS, DRAWS_OF_LEMMAS = {"quick": 40, "full": 200}, 40
 #: Powers of two between which temperatures are tried, and how many are drawn between the edges of a draw.
 HOTTEST, COLDEST, BETWEEN = -8, 10, 64
+TRIED = tuple(2.0**k for k in range(HOTTEST, COLDEST + 1))
 #: Inverse temperatures at which trained heads start, and the steps that they take at most.
 STARTS, STEPS = (1e-7, 1e-3, 1.0, 10.0, 50.0), {"quick": 1000, "full": 6000}
 
@@ -58,11 +60,10 @@ STARTS, STEPS = (1e-7, 1e-3, 1.0, 10.0, 50.0), {"quick": 1000, "full": 6000}
 def cases(preset: Preset) -> list[Case]:
     sizes = [(12, 3)] if preset == "quick" else [(12, 3), (12, 6), (24, 3)]
     few = [(5, 2), (6, 3)] if preset == "quick" else [(5, 2), (6, 3), (8, 4), (10, 5)]
-    draws = {"draws": DRAWS[preset]}
     return [
-        *(_case("window", *size, spacing, **draws) for size in sizes for spacing in ("even", "random")),
+        *(_case("window", *size, spacing, DRAWS[preset]) for size in sizes for spacing in ("even", "random")),
         *(_case("trained", 8, 3, "even", start=start, steps=STEPS[preset]) for start in STARTS),
-        *(_case("lemmas", *size, "random", **draws) for size in few),
+        *(_case("lemmas", *size, "random", DRAWS_OF_LEMMAS) for size in few),
     ]
 
 
@@ -86,23 +87,35 @@ def _sets(case: Case) -> Array:
 
 
 def _window_rows(case: Case, seed: int) -> list[Row]:
-    rng, sets, rows = np.random.default_rng([seed, case["levels"], case["n"]]), _sets(case), []
+    """A row for each draw, then one for each temperature, with means over the draws: their columns differ."""
+    rng, sets = np.random.default_rng([seed, case["levels"], case["n"]]), _sets(case)
     chosen = np.random.default_rng([seed, case["levels"], case["n"], 1])
+    drawn, bits = [], []
     for draw in range(1 if case["spacing"] == "even" else case["draws"]):
         levels = np.sort(rng.random(case["levels"]))
         if case["spacing"] == "even":
             levels = np.linspace(0, 1, case["levels"])
-        hot, cold = edges(levels, sets, BITS["float32"])
-        low = max(hot or 0.0, 2.0**HOTTEST)
-        between = low * (cold / low) ** chosen.random(BETWEEN)
-        told = [_bits(levels, sets, beta) <= BITS["float32"] for beta in between]
-        about = {"hot_edge": hot, "cold_edge": cold, "told_between": float(np.mean(told))}
-        about |= {"meet": crossings(levels, sets, low, cold), "pairs": math.comb(len(sets), 2)}
-        for beta in (2.0**k for k in range(HOTTEST, COLDEST + 1)):
-            bits = _bits(levels, sets, beta)
-            enough = {f"in_{name}": bool(bits <= most) for name, most in BITS.items()}
-            rows.append({"draw": draw, "beta": beta, "bits": bits, **enough, **about})
-    return rows
+        found = [_bits(levels, sets, beta) for beta in TRIED]
+        told = [beta for beta, b in zip(TRIED, found, strict=True) if b <= BITS["float32"]]
+        drawn.append({"draw": draw, **_look_between(levels, sets, chosen), "coldest": max(told, default=None)})
+        bits.append(found)
+    tried = [
+        {"beta": beta, "bits": float(of_draws.mean())}
+        | {f"in_{name}": float((of_draws <= most).mean()) for name, most in BITS.items()}
+        for beta, of_draws in zip(TRIED, np.array(bits).T, strict=True)
+    ]
+    columns = dict.fromkeys([*drawn[0], *tried[0]])
+    return [{**columns, **row} for row in (*drawn, *tried)]
+
+
+def _look_between(levels: Array, sets: Array, chosen: np.random.Generator) -> Row:
+    """The edges of a draw, and what happens at temperatures between them."""
+    hot, cold = edges(levels, sets, BITS["float32"])
+    low = max(hot or 0.0, 2.0**HOTTEST)
+    between = low * (cold / low) ** chosen.random(BETWEEN)
+    told = [_bits(levels, sets, beta) <= BITS["float32"] for beta in between]
+    met = {"meet": crossings(levels, sets, low, cold), "pairs": math.comb(len(sets), 2)}
+    return {"hot_edge": hot, "cold_edge": cold, "told_between": float(np.mean(told)), **met}
 
 
 def _bits(levels: Array, sets: Array, beta: float) -> float:
@@ -134,8 +147,8 @@ def _lemma_rows(case: Case, seed: int) -> list[Row]:
 
 def plot(rows: list[Row]) -> Any:
     made, (left, middle, right, last) = figure(columns=2, width=10, panels=4)
-    for (levels, n, spacing), some in _by_size(rows, "window").items():
-        name = f"{n} of {levels}, {spacing} levels"
+    for (levels, n, spacing), window in _by_size(rows, "window").items():
+        name, some = f"{n} of {levels}, {spacing} levels", _tried(window)
         line(left, interval_by_group(some, "beta", "bits"), name)
         if spacing == "random":
             for dtype, style in (("float32", "-"), ("float64", ":")):
@@ -201,14 +214,9 @@ def _compare_edges(rows: list[Row]) -> list[str]:
     """The derived cold edge over the coldest temperature at which float32 still told all sets of the draw apart."""
     said = []
     for (levels, n, spacing), some in _by_size(rows, "window").items():
-        draws: dict[Any, list[Row]] = {}
-        for row in some:
-            draws.setdefault((row["seed"], row["draw"]), []).append(row)
-        cold = [
-            (d[0]["cold_edge"], max((r["beta"] for r in d if r["in_float32"]), default=0.0)) for d in draws.values()
-        ]
-        ratios = geometric(edge / seen if seen else None for edge, seen in cold)
-        hot = [d[0]["hot_edge"] for d in draws.values()]
+        draws = _drawn(some)
+        ratios = geometric_of(draws, lambda row: row["cold_edge"] / row["coldest"] if row["coldest"] else None)
+        hot = [row["hot_edge"] for row in draws]
         derived = f"the hot edge is {hot[0]:.3g}"
         if spacing == "random":
             apart = share(edge == 0 for edge in hot)
@@ -224,14 +232,12 @@ def _describe_meetings(rows: list[Row]) -> list[str]:
     """What happens between the edges, where no bound is derived."""
     said = []
     for (levels, n, spacing), some in _by_size(rows, "window").items():
-        draws = list({(row["seed"], row["draw"]): row for row in some if "meet" in row}.values())
-        if draws:
-            meet = interval(row["meet"] / row["pairs"] for row in draws)
-            told = interval(row["told_between"] for row in draws)
-            said.append(
-                f"{n} of {levels} {spacing} levels: {meet} of the pairs of sets change order between the edges, so "
-                f"that they meet at some temperature; float32 tells all sets apart at {told} of those between."
-            )
+        meet = interval_of(_drawn(some), lambda row: row["meet"] / row["pairs"])
+        told = interval_of(_drawn(some), "told_between")
+        said.append(
+            f"{n} of {levels} {spacing} levels: {meet} of the pairs of sets change order between the edges, so "
+            f"that they meet at some temperature; float32 tells all sets apart at {told} of those between."
+        )
     return said
 
 
@@ -243,7 +249,7 @@ def _ends(rows: list[Row]) -> str:
     """Whether float32 tells most draws apart at the hottest and at the coldest temperature."""
     said = []
     for spacing in ("even", "random"):
-        some = [row for row in rows if row["part"] == "window" and row["spacing"] == spacing]
+        some = _tried([row for row in rows if row["part"] == "window" and row["spacing"] == spacing])
         if not (shares := interval_by_group(some, "beta", "in_float32")):
             continue
         hot, cold = (shares[end].mean >= 0.5 for end in (min(shares), max(shares)))
@@ -258,7 +264,8 @@ def _ends(rows: list[Row]) -> str:
 
 
 def _temperatures(levels: int, n: int, spacing: str, some: list[Row]) -> str:
-    bits, ranges = interval_by_group(some, "beta", "bits"), []
+    some, ranges = _tried(some), []
+    bits = interval_by_group(some, "beta", "bits")
     best = min(bits, key=lambda beta: bits[beta].mean)
     for dtype in BITS:
         enough = [
@@ -271,6 +278,16 @@ def _temperatures(levels: int, n: int, spacing: str, some: list[Row]) -> str:
         f"{n} of {levels} {spacing} levels in [0, 1]: fewest bits, {bits[best]}, at inverse temperature "
         f"{best:.3g}; enough for at least half of the draws: {', '.join(ranges)}."
     )
+
+
+def _drawn(window: list[Row]) -> list[Row]:
+    """The rows of draws."""
+    return [row for row in window if row["draw"] is not None]
+
+
+def _tried(window: list[Row]) -> list[Row]:
+    """The rows of temperatures."""
+    return [row for row in window if row["beta"] is not None]
 
 
 def _by_size(rows: list[Row], part: str) -> dict[tuple[int, int, str], list[Row]]:
