@@ -69,6 +69,19 @@ def test_settings_that_are_no_more_are_left_out(tmp_path) -> None:
     assert len(read(path).pieces) == len(CASES)
 
 
+def test_a_full_preset_that_gives_an_answer_takes_the_place_of_the_quick_one(tmp_path) -> None:
+    store(tmp_path / "first", range(5))
+    quick, full = (tmp_path / "rows" / f"{NAME}.{preset}.json" for preset in ("quick", "full"))
+    assert gather(tmp_path / "first", tmp_path / "rows") == [quick]
+    store(tmp_path / "second", range(4), preset="full")  # too few seeds for an answer
+    assert gather(tmp_path / "second", tmp_path / "rows") == [full]
+    assert quick.is_file()
+    store(tmp_path / "first", range(4, 5), preset="full")
+    assert gather(tmp_path / "first", tmp_path / "rows") == [full]
+    assert not quick.exists()
+    assert {found.preset: found.seeds for found in read_all(tmp_path / "rows")} == {"full": 5}
+
+
 def test_a_corpus_is_shipped_by_its_name_and_digest_not_by_its_place(tmp_path) -> None:
     corpus = tmp_path / "secret" / "words.conll.txt"
     corpus.parent.mkdir()

@@ -1,19 +1,20 @@
 """Rows that ship with the library, so that the page can be drawn without running anything.
 
 One file for each experiment, preset and corpus. Runs of several days add up: `gather` puts the pieces of a results
-folder beside those that are there, and the newer of two of the same case and seed stays. A piece says when it was
-computed and by which code, so that the page can say which are older than the code is now.
+folder beside those that are there, and the newer of two of the same case and seed stays. A full preset that gives
+an answer takes the place of the quick one. A piece says when it was computed and by which code, so that the page
+can say which are older than the code is now.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from onelayer.lab.experiment import Case, Preset, Row, choose_cases
+from onelayer.lab.experiment import FEWEST_SEEDS, Case, Preset, Row, choose_cases
 from onelayer.lab.registry import find, names
 from onelayer.lab.store import Piece, Store
 
@@ -36,19 +37,27 @@ class Shipped:
     def file(self) -> str:
         return ".".join(filter(None, (self.name, self.preset, Path(self.corpus).stem, "json")))
 
+    @property
+    def seeds(self) -> int:
+        """That the setting with the fewest has."""
+        return min(sum(piece.case == case for piece in self.pieces) for case in self.cases)
+
 
 def gather(results: Path, folder: Path = FOLDER) -> list[Path]:
-    """Write what a results folder has beside what is there; the files that were written."""
+    """Write what a results folder has beside what is there; the files that were written and still are."""
     written = []
     for name in names():
         for preset in PRESETS:
             for found in _of_store(Store(results, name, preset)):
                 path = folder / found.file
                 earlier = read(path).pieces if path.is_file() else []
+                whole = replace(found, pieces=_newest(earlier + found.pieces, found.cases))
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(_as_json(found, _newest(earlier + found.pieces, found.cases)), encoding="utf-8")
+                path.write_text(_as_json(whole), encoding="utf-8")
                 written.append(path)
-    return written
+                if preset == "full" and whole.seeds >= FEWEST_SEEDS:
+                    (folder / replace(whole, preset="quick").file).unlink(missing_ok=True)
+    return [path for path in written if path.is_file()]
 
 
 def read(path: Path) -> Shipped:
@@ -124,11 +133,11 @@ def _short(value: Any) -> Any:
     return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
 
 
-def _as_json(shipped: Shipped, pieces: list[Piece]) -> str:
+def _as_json(shipped: Shipped) -> str:
     """One piece a line; what a row has of its case, and what its numbers are, is said once."""
     environments: list[Any] = []
     lines = []
-    for piece in pieces:
+    for piece in shipped.pieces:
         about = {name: piece.about[name] for name in ("versions", "machine")}
         if about not in environments:
             environments.append(about)
