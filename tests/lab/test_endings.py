@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from onelayer.lab.endings import answer, of_settings
+from onelayer.lab.endings import answer, of_settings, said
 
 FLAT, CUT, RIGHT = {"ended_by": "plateau"}, {"ended_by": "budget"}, {"ended_by": "all right"}
 
@@ -22,3 +22,13 @@ def test_settings_are_judged_by_all_of_their_runs() -> None:
     assert reason == " In 1 of the 2 cases that do not, runs were still learning when their steps were spent."
     assert of_settings([([FLAT, CUT], False), ([FLAT], True)])[0] == "partly"
     assert of_settings([]) == ("open", "")
+
+
+def test_how_runs_ended_is_counted_by_what_rows_say() -> None:
+    found = said([FLAT, CUT, CUT, RIGHT, {}])
+    assert found == (
+        "What ended 5 runs of training: the budget of steps 2, a loss that had stopped falling 1, "
+        "all answers right 1, what was not recorded 1."
+    )
+    assert said([]) == "There are no runs of training."
+    assert "stopped" not in said([RIGHT, CUT])

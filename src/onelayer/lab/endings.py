@@ -9,8 +9,15 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from onelayer.lab.experiment import Row
+from onelayer.lab.statistics import tally
 
 Answer = Literal["yes", "no", "partly", "open"]
+#: What ended a run, in words.
+ENDS = {
+    "plateau": "a loss that had stopped falling",
+    "all right": "all answers right",
+    "budget": "the budget of steps",
+}
 
 
 def learning(row: Row) -> bool:
@@ -28,9 +35,9 @@ def still_learning(trained: Iterable[Row]) -> str:
 
 
 def said(rows: Sequence[Row]) -> str:
-    """How the runs ended, as a finding."""
-    many = sum(learning(row) for row in rows)
-    return f"The budget of steps ended {many} of {len(rows)} runs; in the others the loss had stopped falling."
+    """How the runs ended, as a finding: by what their rows say, and by nothing that they do not say."""
+    counted = tally(ENDS.get(str(row.get("ended_by")), "what was not recorded") for row in rows)
+    return f"What ended {len(rows)} runs of training: {counted}." if rows else "There are no runs of training."
 
 
 def answer(rows: Sequence[Row], good: Sequence[bool]) -> tuple[Answer, str]:

@@ -118,7 +118,7 @@ def _section(s: Section) -> str:
 
 def _counted(s: Section) -> str:
     seeds = f"{_seeds(s)} {'seed' if s.seeds == 1 else 'seeds'}"
-    shown = f", every {step}th shown" if (step := _step(s.rows)) > 1 else ""
+    shown = f", one of {step} shown" if (step := _step(s.rows)) > 1 else ""
     left_out = f"; {are_missing(s.missing)}" if s.missing else ""
     return f"{len(s.rows):,} {'row' if len(s.rows) == 1 else 'rows'}{shown}, {seeds}{left_out}"
 
