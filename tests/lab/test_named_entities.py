@@ -25,6 +25,7 @@ def row(model: str, rank: int, seed: int, **said: Any) -> Row:
     if model == "constructed":
         made |= {"ended_by": None, "verified": 1}
     made |= {"word_alone": 0.9, "new_sentences": 20, "accuracy_on_new": 0.8, "word_alone_on_new": 0.7 + 0.02 * seed}
+    made |= {"accuracy_on_known": 0.95, "word_alone_on_known": 0.9 + 0.01 * seed, "unknown": 0.14 + 0.01 * seed}
     return made | said
 
 
@@ -55,6 +56,45 @@ def test_held_out_words_are_compared_with_the_most_frequent_label_by_seed() -> N
     given = [{**r, "accuracy_on_new": r["word_alone_on_new"] + 0.01} for r in rows()]
     (said,) = (text for text in ENTITIES.verdict(given).findings if text.startswith("trained, rank 1"))
     assert "0.01 ± 0 above the most frequent label" in said
+
+
+def test_held_out_words_that_occur_in_the_given_sentences_are_compared_by_themselves() -> None:
+    """A model that is below the most frequent label of all held-out words may be above it of those it can know."""
+    given = [{**r, "accuracy_on_new": r["word_alone_on_new"] - 0.02} for r in rows()]
+    given = [{**r, "accuracy_on_known": r["word_alone_on_known"] + 0.03} for r in given]
+    found = ENTITIES.verdict(given).findings
+    for model in ("constructed, rank 1", "trained, rank 1", "trained, full rank"):
+        (said,) = (text for text in found if text.startswith(model))
+        assert "0.02 ± 0 below the most frequent label; of held-out words that occur" in said
+        assert "0.03 ± 0 above the most frequent label, seed by seed." in said
+    (usual,) = (text for text in found if text.startswith("The most frequent label"))
+    known, unknown = (interval(start + 0.01 * s for s in range(5)) for start in (0.9, 0.14))
+    assert f"{known} of held-out words that occur in the given sentences" in usual
+    assert f"a share of {unknown}, it calls 'other'" in usual
+
+
+def test_words_that_do_not_occur_are_counted_by_hand() -> None:
+    stored: Any = [(["Ford", "met", "Anna"], [1, 0, 1]), (["Ford", "left"], [1, 0])]
+    new: Any = [(["Ford", "sued", "Anna"], [3, 0, 1]), (["Lima", "met"], [2, 0])]
+
+    def predict(sentences: list[list[str]]) -> Any:
+        return [[3, 1, 1], [0, 0]] if sentences == [words for words, _ in new] else [[1, 0, 1], [1, 0]]
+
+    found = ENTITIES._row(stored, new, predict, {})
+    assert found["unknown"] == 2 / 5  # sued, Lima
+    assert (found["accuracy_on_new"], found["accuracy_on_known"]) == (3 / 5, 1.0)
+    assert (found["word_alone_on_new"], found["word_alone_on_known"]) == (3 / 5, 2 / 3)
+    strangers: Any = [(["Oslo"], [2])]
+    alone = ENTITIES._row(stored, strangers, lambda sentences: [[0, 0, 0]] * len(sentences), {})
+    assert (alone["unknown"], alone["accuracy_on_known"], alone["word_alone_on_known"]) == (1.0, None, None)
+
+
+def test_rows_of_earlier_code_say_what_they_know() -> None:
+    new = ("accuracy_on_known", "word_alone_on_known", "unknown")
+    earlier = [{name: value for name, value in r.items() if name not in new} for r in rows()]
+    said = "".join(ENTITIES.verdict(earlier).findings)
+    assert "that occur" not in said
+    assert "nan" not in said
 
 
 def test_steps_that_are_spent_are_no_no() -> None:
