@@ -34,6 +34,31 @@ def test_no_takes_evidence_and_runs_that_say_something() -> None:
     assert GRADING.verdict(rows).answer == "open"  # neither arrived
 
 
+def test_faster_and_not_faster_have_one_margin() -> None:
+    """A few steps fewer, however sure, are not faster; on both sides it is the same share that counts."""
+    assert judged(100, 97).answer == "no"
+    assert judged(1000, 790).answer == "yes"
+    assert judged(1000, 805).answer == "no"
+    assert judged(1000, 800, noise=0.05).answer == "open"
+    assert judged(200, 190, reached=False).answer == "open"  # how many steps the rival needs is not known
+    assert judged(1000, 500, reached=False).answer == "yes"  # many more, in any case
+    assert "1 of 1 comparisons have clearly less than 0.8 times the steps" in judged(1000, 790).says
+
+
+def arrived(none: bool, right: bool) -> str:
+    rows = [row("sgd", "none", s, 200 if not none else 150, reached=none) for s in range(5)]
+    rows += [row("sgd", "exponential", s, 200 if not right else 100, reached=right) for s in range(5)]
+    found: str = GRADING.verdict(rows + [row("sgd", "standardised", s, 90) for s in range(5)]).says
+    return found
+
+
+def test_a_run_that_never_arrived_gives_a_limit_of_the_factor() -> None:
+    assert "by a factor of 1.5 (within 0%)." in arrived(True, True)
+    assert "by a factor of at least 2 (within 0%). Of 5 runs each, without grades 5 never" in arrived(False, True)
+    assert "by a factor of at most 0.75 (within 0%). Of 5 runs each, with them 5 never" in arrived(True, False)
+    assert "cannot be compared" in arrived(False, False)
+
+
 def test_both_optimisers_of_a_seed_are_one_value() -> None:
     rows = [row(k, "none", s, 40 * (s + 1)) for k in ("sgd", "adam") for s in range(5)]
     rows += [

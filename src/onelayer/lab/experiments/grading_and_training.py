@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from onelayer.lab.experiment import FEWEST_SEEDS, Case, Preset, Row, Verdict
 from onelayer.lab.graded import Grading, Optimiser, Taken, train_graded
 from onelayer.lab.pictures import figure
-from onelayer.lab.statistics import Paired, factors, geometric_of, paired
+from onelayer.lab.statistics import Factor, Interval, Paired, factors, geometric_of, paired
 
 Array = NDArray[Any]
 #: Tokens and signs.
@@ -32,7 +32,7 @@ SCALES = np.array([1.0, 0.125, 1 / 64])
 LENGTH, SEQUENCES = 6, 128
 #: Rates that are tried, the likely ones first; of every way the best one counts.
 RATES: dict[Optimiser, tuple[float, ...]] = {"sgd": (1.0, 3.0, 0.3, 10.0), "adam": (0.03, 0.1, 0.3, 0.01, 1.0)}
-#: A way that needs at best a share of the steps above this one is not faster.
+#: Clearly less than this share of the rival's steps is faster, clearly more is not: one margin for both.
 LITTLE = 0.8
 #: Steps after which graded weights and rows with rates of their own are compared, and their rates.
 COMPARED: dict[Optimiser, float] = {"sgd": 1.0, "adam": 0.01}
@@ -120,7 +120,7 @@ def plot(rows: list[Row]) -> Any:
 
 def verdict(rows: list[Row]) -> Verdict:
     findings: list[str] = []
-    compared: list[Paired] = []
+    judged: list[str] = []
     even: list[float] = []
     for kind in RATES:
         some = [row for row in rows if row["optimiser"] == kind]
@@ -129,7 +129,7 @@ def verdict(rows: list[Row]) -> Verdict:
         for how in WAYS:
             against = _against_rival(some, how)
             if how not in (RIVAL, "rates") and against.found.count:
-                compared.append(against)
+                judged.append(_judge(some, how, against.found))
                 findings.append(f"{kind}, {how} over standardised, seed by seed: {against} times the steps.")
         even += [row["apart"] for row in some if row["how"] == "rates"]
     if even:
@@ -137,20 +137,47 @@ def verdict(rows: list[Row]) -> Verdict:
             f"Graded by powers of two, or the plain layer with row rates d^2 (SGD) and d (Adam): after "
             f"{STEPS_COMPARED} steps the weights differ by at most {max(even):.2g} in {len(even)} runs."
         )
-    if not compared:
+    if not judged:
         return Verdict("open", "Nothing that arrived was compared with standardising.", tuple(findings))
-    plain = {(r["optimiser"], r["seed"]): r["taken"] for r in rows if r["how"] == "none"}
-    right = [row for row in rows if row["how"] == "exponential"]
-    helped = geometric_of(right, lambda r: plain.get((r["optimiser"], r["seed"]), np.nan) / r["taken"])
-    faster = sum(one.below for one in compared)
-    not_faster = sum(one.found.count >= FEWEST_SEEDS and one.found.low > LITTLE for one in compared)
+    faster, not_faster = judged.count("faster"), judged.count("not faster")
     says = (
-        f"{faster} of {len(compared)} comparisons have clearly fewer steps than standardising, {not_faster} have "
-        f"at best a fifth fewer; the right grades take fewer steps than none by a factor of {helped}."
+        f"{faster} of {len(judged)} comparisons have clearly less than {LITTLE:g} times the steps of standardising "
+        f"and {not_faster} clearly more than that, each judged by its own 95% interval. {_gain(rows)}"
     )
     if faster:
-        return Verdict("yes" if faster == len(compared) else "partly", says, tuple(findings))
-    return Verdict("no" if not_faster == len(compared) else "open", says, tuple(findings))
+        return Verdict("yes" if faster == len(judged) else "partly", says, tuple(findings))
+    return Verdict("no" if not_faster == len(judged) else "open", says, tuple(findings))
+
+
+def _judge(some: list[Row], how: str, ratio: Interval | Factor) -> str:
+    """A way that never arrived may need many more steps, so is not called faster; of a rival it is the reverse."""
+    if ratio.count < FEWEST_SEEDS:
+        return "too few"
+    arrived = {name: all(row["reached"] for row in some if row["how"] == name) for name in (how, RIVAL)}
+    if ratio.high < LITTLE and arrived[how]:
+        return "faster"
+    return "not faster" if ratio.low > LITTLE and arrived[RIVAL] else "neither"
+
+
+def _gain(rows: list[Row]) -> str:
+    """Steps of no grades over those of the right ones; a pair of which neither arrived says nothing.
+
+    Of a run that did not arrive only a limit is known: without grades the factor is at least, with them at most.
+    """
+    plain = {(row["optimiser"], row["seed"]): row for row in rows if row["how"] == "none"}
+    right = [row for row in rows if row["how"] == "exponential"]
+    pairs = [(plain[key], row) for row in right if (key := (row["optimiser"], row["seed"])) in plain]
+    pairs = [(none, row) for none, row in pairs if none["reached"] or row["reached"]]
+    if not pairs:
+        return "The right grades and none cannot be compared."
+    factor = geometric_of([{**row, "gain": none["taken"] / row["taken"]} for none, row in pairs], "gain")
+    never, in_vain = (sum(not pair[side]["reached"] for pair in pairs) for side in (0, 1))
+    least = "" if bool(never) == bool(in_vain) else "at least " if never else "at most "
+    told = [f"without grades {never}"] * bool(never) + [f"with them {in_vain}"] * bool(in_vain)
+    cut = (
+        f" Of {len(pairs)} runs each, {' and '.join(told)} never arrived and count at their limit." if told else ""
+    )
+    return f"The right grades take fewer steps than none by a factor of {least}{factor}.{cut}"
 
 
 def _against_rival(some: list[Row], how: str) -> Paired:
