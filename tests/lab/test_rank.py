@@ -1,9 +1,10 @@
-"""Heads are compared with random points seed by seed; what no bits can tell apart is counted."""
+"""Heads are compared with their values without attention seed by seed; equal points are counted."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from onelayer.lab.experiments import rank
@@ -13,15 +14,17 @@ SIZES, LAWS = (64, 1024), {64: 6.0, 1024: 10.0}
 
 
 def measured(more: dict[int, float], seeds: int = 5) -> list[dict[str, Any]]:
-    """Heads and points of ranks 1 and 8, whose bits follow the law; heads need so many ``more`` at each rank."""
+    """Kinds of ranks 1 and 8, whose bits follow the law; heads need so many ``more`` at each rank than the control,
+    which needs one more than points."""
     rows = []
-    for model, queries in (("head", 1), ("head", 8), ("control", 0)):
+    for model, queries in (("head", 1), ("head", 8), ("control", 0), ("points", 0)):
         for N in SIZES:
             for s in (1, 8):
                 for seed in range(seeds):
                     law = 2 * LAWS[N] / s
-                    drawn = 0.5 * ((seed * 7 + N) % 5)  # common to the head and the points of a seed
+                    drawn = 0.5 * ((seed * 7 + N) % 5)  # common to all kinds of a seed
                     bits = law + 3.0 + drawn + (more.get(s, 0.0) + 0.01 * seed if model == "head" else 0.02)
+                    bits -= model == "points"
                     row = {"model": model, "N": N, "rank": s, "queries": queries, "seed": seed, "gap": 1e-3}
                     rows.append(row | {"bits": bits, "law": law, "spread": 3.0, "b": None})
     return rows
@@ -45,19 +48,51 @@ def test_a_head_that_needs_more_bits_at_one_rank_is_found_pair_by_pair() -> None
     assert found.answer == "partly"
     assert "2 are clearly apart" in found.says
     assert "0.4 ± 0.02 at rank 8 (head, queries of rank 1)" in found.says
-    assert rank.compare_bits(rows, "head, queries of rank 8", 8).above
-    assert not rank.compare_bits(rows, "head, queries of rank 8", 1).above
+    assert rank.compare_bits(rows, "head, queries of rank 8", rank.CONTROL, 8).above
+    assert not rank.compare_bits(rows, "head, queries of rank 8", rank.CONTROL, 1).above
 
 
 def test_the_same_bits_at_every_rank_are_a_yes() -> None:
     assert rank.verdict(measured({})).answer == "yes"
 
 
+def test_what_the_values_cost_is_a_finding_of_its_own() -> None:
+    """A control that is apart from points leaves the answer alone: it says nothing of attention."""
+    found = rank.verdict(measured({}))
+    assert any(
+        "values without attention, bits more than points drawn at random" in text
+        and "beyond log2(span/sigma): 1 ± 0 at rank 1, 1 ± 0 at rank 8" in text
+        for text in found.findings
+    )
+    assert found.answer == "yes"
+    assert f"for {rank.POINTS}" in found.says
+
+
+def test_a_head_that_attends_to_its_first_token_is_the_control(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All kinds of a setting have the same tokens and the same W_V, whatever the rank of the queries."""
+    first = np.zeros((16, 1, rank.n))
+    first[..., 0] = 1.0
+    monkeypatch.setattr(rank, "softmax", lambda _: first)
+    case = {"N": 16, "rank": 4}
+    control = rank.place({**case, "model": "control", "queries": 0}, 3)
+    for r in (1, 8):
+        np.testing.assert_allclose(rank.place({**case, "model": "head", "queries": r}, 3), control)
+    points = rank.place({**case, "model": "points", "queries": 0}, 3)
+    assert np.abs(points - control).max() > 0.1
+    assert np.abs(rank.place({**case, "model": "control", "queries": 0}, 4) - control).max() > 0.1
+
+
+def test_rows_without_random_points_have_a_verdict() -> None:
+    rows = [row for row in measured({}) if row["model"] != "points"]
+    assert rank.verdict(rows).answer == "yes"
+    assert rank.verdict([row for row in rows if row["model"] == "head"]).answer == "open"
+
+
 def test_sizes_of_one_seed_are_no_more_pairs() -> None:
-    found = rank.compare_bits(measured({8: 0.4}), "head, queries of rank 1", 8)
+    found = rank.compare_bits(measured({8: 0.4}), "head, queries of rank 1", rank.CONTROL, 8)
     assert (found.found.count, found.missing) == (5, 0)
     without = [row for row in measured({8: 0.4}) if row["model"] == "head" or row["seed"] < 3]
-    found = rank.compare_bits(without, "head, queries of rank 1", 8)
+    found = rank.compare_bits(without, "head, queries of rank 1", rank.CONTROL, 8)
     assert (found.found.count, found.missing) == (3, 2)
 
 
@@ -66,7 +101,7 @@ def test_equal_points_are_counted() -> None:
     rows[0] |= {"gap": 0.0, "bits": None}
     found = [text for text in rank.verdict(rows).findings if "two points are equal" in text]
     assert len(found) == 1
-    assert found[0].startswith("In 1 of 60 draws")
+    assert found[0].startswith("In 1 of 80 draws")
     assert "head, queries of rank 1 of rank 1, 64 contexts 1" in found[0]
 
 

@@ -1,10 +1,12 @@
 """Rank: how many bits tell contexts of a head apart, by the rank of its values and of its queries and keys.
 
 The bits are those of the nearest two of M contexts of one token of each sequence, log2(span / distance) in the
-largest coordinate, beside the same for points drawn at random, without attention. Contexts of two tokens of one
-sequence are apart as their queries are, so that for them the rank of the queries counts; their own tokens tell them
-apart as well. Heads are compared with points pair by pair: the same seed, size and rank. A million contexts are
-looked at up to rank 4; at rank 8 their nearest pair takes minutes to find, and 65,536 are the most.
+largest coordinate, beside the same for the values of these tokens, without attention (the control), and for points
+drawn at random. Contexts of two tokens of one sequence are apart as their queries are, so that for them the rank of
+the queries counts; their own tokens tell them apart as well. A head and its control have the tokens and the W_V of
+one seed, size and rank: what they differ by is due to attention. The control and random points differ by W_V, in
+which some directions are longer than others. A million contexts are looked at up to rank 4; at rank 8 their nearest
+pair takes minutes to find, and 65,536 are the most.
 The other half of the law: trained models whose weights are rounded to b bits, and the fewest that keep 95% of the
 answers that the model has without rounding.
 """
@@ -37,7 +39,8 @@ EARLIER = Earlier(
     "partly",
     "Boxes around the contexts needed fewer bits a coordinate at higher rank; no answer was lost in float64.",
     "boxes were found by halving, and are not the nearest pair; queries and keys had rank 1 whatever was asked "
-    "for; there was no control; and twins had 600 steps.",
+    "for; there was no control, and then one without W_V, so that what W_V costs counted as attention's; and twins "
+    "had 600 steps.",
 )
 EXTRAS = ("torch", "sklearn")
 d, n, CLASSES, WIDTH = 8, 4, 16, 16
@@ -49,6 +52,8 @@ CHOOSING = 1200
 KEPT = 0.95
 #: The most contexts at a rank whose nearest pair is looked for; any number at other ranks.
 MOST = {8: 65536}
+#: What heads are compared with: they share tokens and W_V with the first, and nothing with the second.
+CONTROL, POINTS = "values without attention", "points drawn at random"
 
 
 def cases(preset: Preset) -> list[Case]:
@@ -59,7 +64,7 @@ def cases(preset: Preset) -> list[Case]:
         for N in sizes
         for s in (1, 2, 4, 8)
         if MOST.get(s, N) >= N
-        for model, r in (("head", 1), ("head", d), ("control", 0))
+        for model, r in (("head", 1), ("head", d), ("control", 0), ("points", 0))
     ]
     ranks, N, steps = ((1, 4, 16), 48, 1200) if quick else ((1, 2, 4, 8, 16), 48, 6000)
     return made + [{"model": "trained", "N": N, "rank": r, "queries": r, "steps": steps} for r in ranks]
@@ -74,25 +79,29 @@ def run(case: Case, seed: int) -> list[Row]:
 
 
 def _nearest(case: Case, seed: int) -> list[Row]:
-    rng = np.random.default_rng([seed, case["N"], case["rank"], case["queries"]])
-    M, s = case["N"], case["rank"]
-    points = rng.standard_normal((M, s)) if case["model"] == "control" else contexts(case, rng)
+    M, points = case["N"], place(case, seed)
     span, sigma = float(np.ptp(points, axis=0).max()), float(points.std(axis=0).mean())
     gap = nearest_pair(points)
     bits = float(np.log2(span / gap)) if gap > 0 else None
-    law = 2 * float(np.log2(M)) / s
+    law = 2 * float(np.log2(M)) / case["rank"]
     about = {"contexts": M, "gap": gap, "bits": bits, "law": law, "spread": float(np.log2(span / sigma))}
     return [about | dict.fromkeys(("b", "accuracy", "taken", "ended", "ended_by", "by_noise", "parameters"))]
 
 
-def contexts(case: Case, rng: np.random.Generator) -> Array:
-    """[N, s] What a softmax head with random weights of these ranks gives at the first token of each sequence."""
+def place(case: Case, seed: int) -> Array:
+    """[N, s] What a softmax head with random weights of these ranks gives at the first token of each sequence, the
+    values of that token without attention, or normal points. Tokens and W_V are those of a seed, size and rank."""
+    drawn = [seed, case["N"], case["rank"]]
+    rng = np.random.default_rng([*drawn, 1])
+    if case["model"] == "points":
+        return np.random.default_rng([*drawn, 2]).standard_normal((case["N"], case["rank"]))
     X = rng.standard_normal((case["N"], n, d))
-    queries, keys = rng.standard_normal((2, d, case["queries"])) / d**0.5
-    values = rng.standard_normal((d, case["rank"])) / d**0.5
-    weights = softmax((X[:, :1] @ queries) @ (X @ keys).swapaxes(1, 2) / case["queries"] ** 0.5)
-    found: Array = (weights @ (X @ values))[:, 0]
-    return found
+    W_V = rng.standard_normal((d, case["rank"])) / d**0.5
+    if case["model"] == "control":
+        return np.asarray(X[:, 0] @ W_V)
+    W_Q, W_K = rng.standard_normal((2, d, case["queries"])) / d**0.5
+    logits = (X[:, :1] @ W_Q) @ (X @ W_K).swapaxes(1, 2) / case["queries"] ** 0.5
+    return np.asarray((softmax(logits) @ (X @ W_V))[:, 0])
 
 
 def nearest_pair(points: Array) -> float:
@@ -132,12 +141,13 @@ def _train(case: Case, seed: int) -> list[Row]:
 def plot(rows: list[Row]) -> Any:
     made, (left, right) = figure(columns=2, width=11)
     measured = [row for row in rows if row["model"] != "trained"]
-    # The three kinds beside, not on, each other.
-    kinds = (("head, queries of rank 1", "o"), ("control", "x"), (f"head, queries of rank {d}", "s"))
-    for aside, (name, marker) in enumerate(kinds, start=-1):
+    # The kinds beside, not on, each other.
+    kinds = ((POINTS, "+"), (CONTROL, "x"), ("head, queries of rank 1", "o"), (f"head, queries of rank {d}", "s"))
+    for aside, (name, marker) in enumerate(kinds):
         some = [row for row in measured if _name(row) == name and row["bits"] is not None]
-        x, y = [r["law"] + 0.25 * aside for r in some], [r["bits"] - r["spread"] for r in some]
-        left.scatter(x, y, s=12, marker=marker, label=name)
+        x, y = [r["law"] + 0.25 * (aside - 1.5) for r in some], [r["bits"] - r["spread"] for r in some]
+        if some:
+            left.scatter(x, y, s=12, marker=marker, label=name)
     if measured:
         ends = [min(row["law"] for row in measured), max(row["law"] for row in measured)]
         left.plot(ends, [end - 1 for end in ends], color="grey", linestyle=":", label="2 log2(M)/s - 1")
@@ -153,7 +163,7 @@ def plot(rows: list[Row]) -> Any:
 
 
 def _name(row: Row) -> str:
-    return "control" if row["model"] == "control" else f"head, queries of rank {row['queries']}"
+    return {"control": CONTROL, "points": POINTS}.get(row["model"], f"head, queries of rank {row['queries']}")
 
 
 def fit_law(rows: list[Row]) -> tuple[Interval, Interval]:
@@ -171,19 +181,19 @@ def fit_law(rows: list[Row]) -> tuple[Interval, Interval]:
     return interval(slopes), interval(offsets)
 
 
-def compare_bits(rows: list[Row], name: str, rank: int, spans: bool = False) -> Paired:
-    """Bits of a head's contexts minus those of points drawn at random, over seeds.
+def compare_bits(rows: list[Row], name: str, other: str, rank: int, spans: bool = False) -> Paired:
+    """Bits of one kind minus those of another, pair by pair of seed and size, over seeds.
 
-    Beyond log2(span/sigma), which the law has and which is larger for a head, or with it (``spans``). The sizes of
-    one seed are one pair: their mean, of those sizes that both have.
+    Beyond log2(span/sigma), which the law has, or with it (``spans``). The sizes of one seed are one pair: their
+    mean, of those sizes that both have.
     """
-    head, control = (
-        {(row["seed"], row["N"]): _bits(row, spans) for row in _of(rows, kind, rank)} for kind in (name, "control")
+    first, second = (
+        {(row["seed"], row["N"]): _bits(row, spans) for row in _of(rows, kind, rank)} for kind in (name, other)
     )
-    both = [key for key in head if control.get(key) is not None and head[key] is not None]
+    both = [key for key in first if second.get(key) is not None and first[key] is not None]
     seeds = sorted({seed for seed, _ in both})
-    missing = len({seed for seed, _ in [*head, *control]}) - len(seeds)
-    means = (np.mean([head[key] - control[key] for key in both if key[0] == seed]) for seed in seeds)  # type: ignore[operator]
+    missing = len({seed for seed, _ in [*first, *second]}) - len(seeds)
+    means = (np.mean([first[key] - second[key] for key in both if key[0] == seed]) for seed in seeds)  # type: ignore[operator]
     return Paired(interval(means), missing)
 
 
@@ -213,18 +223,13 @@ def verdict(rows: list[Row]) -> Verdict:
     names = list(dict.fromkeys(_name(row) for row in measured))
     slopes = {name: fit_law([row for row in measured if _name(row) == name])[0] for name in names}
     findings = [_law(measured, name) for name in names]
-    heads = [name for name in names if name != "control"]
+    heads = [name for name in names if name not in (CONTROL, POINTS)]
     ranks = sorted({row["rank"] for row in measured})
-    compared = {(name, s): compare_bits(measured, name, s) for name in heads for s in ranks}
-    for name in heads if "control" in names else ():
-        law, all_bits = (
-            ", ".join(f"{compare_bits(measured, name, s, spans)} at rank {s}" for s in ranks)
-            for spans in (False, True)
-        )
-        findings.append(
-            f"{name}, bits more than points drawn at random, pair by pair of seed and size, beyond "
-            f"log2(span/sigma): {law}; with it: {all_bits}."
-        )
+    compared = {(name, s): compare_bits(measured, name, CONTROL, s) for name in heads for s in ranks}
+    if CONTROL in names:
+        findings += [_more(measured, name, CONTROL, ranks, "the same tokens and W_V") for name in heads]
+    if CONTROL in names and POINTS in names:
+        findings.append(_more(measured, CONTROL, POINTS, ranks, "so much is due to W_V, not to attention"))
     if equal := [row for row in measured if row["gap"] == 0]:
         where = tally(f"{_name(row)} of rank {row['rank']}, {row['N']:,} contexts" for row in equal)
         findings.append(
@@ -233,18 +238,30 @@ def verdict(rows: list[Row]) -> Verdict:
         )
     said, kept = _trained([row for row in rows if row["model"] == "trained"])
     findings += said
-    if not heads or "control" not in names or not all(slope.count for slope in slopes.values()):
-        return Verdict("open", "There are not both heads and points drawn at random.", tuple(findings))
+    if not heads or CONTROL not in names or not all(slope.count for slope in slopes.values()):
+        return Verdict("open", f"There are not both heads and {CONTROL}.", tuple(findings))
     apart = [f"{found} at rank {s} ({name})" for (name, s), found in compared.items() if found.above or found.below]
+    drawn = f" and {slopes[POINTS]} for {POINTS}" if POINTS in names else ""
     says = (
         f"Bits a coordinate grow by {' and '.join(str(slopes[name]) for name in heads)} for each bit of "
-        f"2 log2(M)/s (queries and keys of rank 1 and {d}), {slopes['control']} without attention. Of "
-        f"{len(compared)} comparisons with points drawn at random, pair by pair, {len(apart)} are clearly apart"
+        f"2 log2(M)/s (queries and keys of rank 1 and {d}), by {slopes[CONTROL]} for the same {CONTROL}{drawn}. "
+        f"Of {len(compared)} comparisons of both, pair by pair, {len(apart)} are clearly apart"
         f"{', in bits beyond log2(span/sigma): ' + '; '.join(apart) if apart else ''}.{kept}"
     )
     lawful = all(0.8 < slope.mean < 1.2 for slope in slopes.values())
     answer: Any = "yes" if lawful and not apart else "partly" if lawful else "no"
     return Verdict(answer, says, tuple(findings))
+
+
+def _more(rows: list[Row], name: str, other: str, ranks: list[int], why: str) -> str:
+    law, all_bits = (
+        ", ".join(f"{compare_bits(rows, name, other, s, spans)} at rank {s}" for s in ranks)
+        for spans in (False, True)
+    )
+    return (
+        f"{name}, bits more than {other}, pair by pair of seed and size ({why}), beyond log2(span/sigma): {law}; "
+        f"with it: {all_bits}."
+    )
 
 
 def _law(rows: list[Row], name: str) -> str:
