@@ -45,6 +45,30 @@ def test_a_twin_that_was_cut_may_be_better_and_is_never_worse(error: float, ende
     assert depth.verdict(rows_of(error, ended_by=ended_by)).answer == answer
 
 
+@pytest.mark.parametrize(
+    ("error", "mean", "answer"),
+    [(0.2, 0.2, "yes"), (0.2, 0.001, "partly"), (0.001, 0.2, "partly"), (0.001, 0.0001, "no")],
+)
+def test_the_answer_takes_the_largest_error_and_the_mean_one(error: float, mean: float, answer: str) -> None:
+    rows = rows_of(error)
+    for each in rows:
+        if each["model"] == "trained":
+            each["mean_error"] = mean * (1 + 0.1 * each["seed"])
+    found = depth.verdict(rows)
+    assert found.answer == answer
+    better, worse = found.says.split(" and clearly worse ")
+    assert better.endswith(f"in {int(error > 0.02)} of 1 by largest error, {int(mean > 0.01)} of 1 by mean error")
+    assert worse == f"in {int(error < 0.02)} of 1 by largest error, {int(mean < 0.01)} of 1 by mean error."
+
+
+def test_a_mean_error_that_is_as_good_as_the_twins_is_no_yes() -> None:
+    rows = rows_of(0.2)
+    for each in rows:
+        if each["model"] == "trained":
+            each["mean_error"] = 0.02 / 3 * (1 + 0.1 * (each["seed"] - 2))
+    assert depth.verdict(rows).answer == "partly"
+
+
 def test_an_error_of_zero_has_no_ratio_and_is_counted() -> None:
     rows = rows_of(0.2)
     rows[-1] |= {"error": 0.0}

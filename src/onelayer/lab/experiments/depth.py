@@ -46,6 +46,8 @@ CHOOSING = 1500
 FUNCTIONS = {("polynomial:3", 2, 1): 767, ("standardise", 2, 1): 335, ("max", 2, 2): 58}
 #: By which share the parameters of a twin may be off.
 EQUAL = 0.02
+#: What is compared, of answers and of functions; the answer takes all of it.
+NAMES = {"accuracy": "accuracy", "error": "largest error", "mean_error": "mean error"}
 BUILT: dict[str, Any] = {"color": "grey", "linestyle": "--", "label": "constructed, one layer"}
 
 
@@ -161,7 +163,7 @@ def plot(rows: list[Row]) -> Any:
 
 def verdict(rows: list[Row]) -> Verdict:
     """Seed by seed: differences of accuracy, ratios of errors."""
-    findings, decided = [], []
+    findings, decided = [], list[tuple[str, str]]()
     for task in dict.fromkeys((row["task"], row["size"], row["d"]) for row in rows):
         some = [row for row in rows if (row["task"], row["size"], row["d"]) == task]
         built = [row for row in some if row["model"] == "constructed"]
@@ -175,21 +177,34 @@ def verdict(rows: list[Row]) -> Verdict:
                 twins = [row for row in some if row["model"] == "trained" and row["layers"] == layers]
                 words, comparison = _compare(built, twins, value)
                 listed.append(f"{layers} trained {words}")
-                decided += [comparison] if built and value != "mean_error" else []
-            findings.append(f"{_name(task)}, {value.replace('_', ' ')}: {'; '.join(listed)}.")
+                decided += [(value, comparison)] if built else []
+            findings.append(f"{_name(task)}, {NAMES[value]}: {'; '.join(listed)}.")
     trained = [row for row in rows if row["model"] == "trained"]
     findings += [*_sizes(rows), *([said(trained)] if trained else [])]
     if not decided:
         return Verdict("open", "There are not both constructed and trained models to compare.", tuple(findings))
-    better, worse, cut = (decided.count(word) for word in ("better", "worse", "cut"))
+    better, worse, cut = (_counted(decided, word) for word in ("better", "worse", "cut"))
     says = (
-        f"Against trained depths, pair by pair, one constructed layer is clearly better in {better} of "
-        f"{len(decided)} comparisons (accuracy, or largest error) and clearly worse in {worse}."
+        f"Against trained depths, pair by pair, one constructed layer is clearly better {better} and clearly worse "
+        f"{worse}."
     )
-    if cut:
-        says += f" In {cut} more it is better than twins of which some still learned: those are not decided."
-    answer: Any = "yes" if better == len(decided) else "no" if worse == len(decided) else "partly"
-    return Verdict(answer if better or worse else "open", says, tuple(findings))
+    all_words = {word for _, word in decided}
+    if "cut" in all_words:
+        says += f" It is better than twins of which some still learned {cut}: those are not decided."
+    clear = all_words & {"better", "worse"}
+    answer: Any = (
+        "open" if not clear else "partly" if len(all_words) > 1 else "yes" if clear == {"better"} else "no"
+    )
+    return Verdict(answer, says, tuple(findings))
+
+
+def _counted(decided: list[tuple[str, str]], word: str) -> str:
+    """In how many comparisons, by what was compared: the largest error may fall where the mean one rises."""
+    told = []
+    for value, name in NAMES.items():
+        words = [found for each, found in decided if each == value]
+        told += [f"{words.count(word)} of {len(words)} by {name}"] if words else []
+    return f"in {', '.join(told)}"
 
 
 def _name(task: tuple[str, int, int]) -> str:
