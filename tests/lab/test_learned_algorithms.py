@@ -173,6 +173,22 @@ def test_every_task_counts_for_the_statistics(ratios, answer) -> None:
 # looped-optimum, one-step-or-mesa, convex-or-adam: one draw of a seed counts once
 
 
+@pytest.mark.parametrize(
+    ("good", "ended_by", "answer"),
+    [(5, "budget", "partly"), (5, "plateau", "partly"), (4, "budget", "open"), (4, "plateau", "no")],
+)
+def test_layers_as_good_are_part_of_the_optimum_where_all_runs_of_a_start_are(good, ended_by, answer) -> None:
+    """Of two starts one has losses of the best, with other matrices, in ``good`` of five runs."""
+    usual = {"d": 2, "examples": 4, "loops": 1, "more_loops": 0.5, "symmetric": 1.5, "built": 1.0, "a": 0.5}
+    usual |= {"trained_a": 0.5, "off": 0.3, "skew": 0.0, "u": 0.0, "ended_by": ended_by, "batch": 8, "steps": 9}
+    rows = seeds([{**usual, "start": start, "loss": 2.0} for start in ("identity", "small")])
+    for row in [row for row in rows if row["start"] == "small"][:good]:
+        row["loss"] = 1.0
+    found = judge(looped_optimum, rows)
+    assert found.answer == answer
+    assert f"in {good} of 10 runs, in all runs of {int(good == 5)} of 2 settings" in found.says
+
+
 def test_tasks_that_runs_share_are_counted_once() -> None:
     """Three starts, or kinds, on the same tasks are one draw of them: five seeds are five, not fifteen."""
     usual = {"d": 2, "examples": 4, "loops": 1, "loss": 1.0, "more_loops": 0.5, "symmetric": 1.5, "built": 1.0}

@@ -114,6 +114,17 @@ def test_loops_are_judged_by_their_loss_and_their_numbers(ratio, number, ended_b
     assert judge(learned_loops, [row for row in rows(1.0, 2.0) if row["model"] == "built"]).answer == "open"
 
 
+@pytest.mark.parametrize(("ended_by", "answer"), [("plateau", "no"), ("budget", "open")])
+def test_one_loop_that_is_as_good_by_chance_does_not_make_an_answer(ended_by, answer) -> None:
+    """As good, with other numbers, in one run of five: the rest say no, or may still come to it."""
+    found = rows(1.2, 3.0, ended_by)
+    found[1]["loss"] = 0.1
+    says = judge(learned_loops, found)
+    assert says.answer == answer
+    assert "in 1 of 5 runs, in all runs of 0 of 1 loops" in says.says
+    assert judge(learned_loops, rows(1.0, 3.0, ended_by)).answer == "partly"
+
+
 def test_the_part_of_a_matrix_that_is_not_symmetric() -> None:
     assert learned_loops.skew("[1, 0, 0, 1]") == 0
     assert learned_loops.skew("[0, 1, -1, 0]") == pytest.approx(1)

@@ -146,13 +146,18 @@ def verdict(rows: list[Row]) -> Verdict:
             starts = sorted({row["start"] for row in some})
             findings += [_said(start, [row for row in some if row["start"] == start]) for start in starts]
     as_good, there = ([row["loss"] < (1 + NEAR) * row["built"] for row in rows], [found(row) for row in rows])
+    by_setting: dict[tuple[Any, ...], list[bool]] = {}
+    for row, good in zip(rows, as_good, strict=True):
+        by_setting.setdefault((row["examples"], row["loops"], row["start"]), []).append(good)
+    whole = sum(map(all, by_setting.values()))
     says = (
         f"Trained layers are as good as the best multiple of the identity (loss within {100 * NEAR:.0f}%) in "
-        f"{sum(as_good)} of {len(rows)} runs, and are it in {sum(there)}. {_said_of_symmetry(rows)}"
+        f"{sum(as_good)} of {len(rows)} runs, in all runs of {whole} of {len(by_setting)} settings, and are it in "
+        f"{sum(there)} runs. {_said_of_symmetry(rows)}"
     )
     answer, reason = endings.answer(rows, there)
-    # A layer that is as good and another one is part of what was asked for.
-    answer = "partly" if answer != "yes" and any(as_good) else answer
+    # Layers that are as good and other ones are part of what was asked for, where all runs of a setting are.
+    answer = "partly" if answer != "yes" and whole else answer
     findings.append(endings.said(rows))
     return Verdict(answer, says + reason, tuple(findings))
 
