@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from typing import Any
 
 from onelayer.lab import find, registry
@@ -42,3 +44,23 @@ def test_rows_stand_on_the_code_of_their_own_part() -> None:
         found = registry.stands_on(RANKS.__name__, RANKS.computes({"part": part}).__name__)
         assert ("onelayer.compile.prune" in found) is compiled
         assert ("onelayer.lab.patterns" in found) is not compiled
+
+
+def test_a_run_whose_weights_grow_without_bound_has_a_row() -> None:
+    """At a rate of 3, the best after a share of the steps, weights of this setting are no numbers later."""
+    (found,) = RANKS.run({"part": "twin", "deciding": 3, "rank": 1, "steps": 200}, 3)
+    assert all(math.isfinite(value) for value in found.values() if isinstance(value, (int, float)))
+    assert found["hinge"] < 1
+    steps = [step for step, _, _ in json.loads(found["curve"])]
+    assert (steps[0], steps[-1]) == (0, found["taken"])
+
+
+def test_rates_at_an_end_of_those_tried_are_said() -> None:
+    rows = [row(s, at_an_end=int(s < 2), learning_rate=10.0 if s < 2 else 3.0) for s in range(5)]
+    said = RANKS.verdict(rows).findings[-1]
+    assert said == "The best rate was an end of those tried in 2 of 5 trained runs (trained, rank 20, rate 10: 2)."
+
+
+def test_weights_that_did_not_move_have_no_directions() -> None:
+    still = {f"directions {name}": None for name in NAMES} | {f"energy {name}": None for name in NAMES}
+    assert RANKS.verdict([row(s, **still, ended_by="plateau") for s in range(5)]).answer == "partly"

@@ -3,21 +3,22 @@
 A sequence has tokens that are orthogonal patterns; some patterns count, and the answer is the one of them that
 occurs most often. The layer is relu(attention(X) W_O), summed into a score for every answer with fixed signs and
 averaged over tokens. It is trained by plain SGD on the hinge loss, and W_Q, W_K and W_V begin as multiples of the
-identity. Its rate is the best of a few after a share of the steps; it ends when its loss has stopped falling.
+identity. Its rate is the best of a few after a share of the steps, and is halved where its loss no longer falls; a
+run goes on from its best weights then, and ends when halving brings nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from onelayer.lab.networks import framework, one_thread
 from onelayer.lab.plateaus import Patience, Scale
-from onelayer.lab.runs import EndedBy
+from onelayer.lab.runs import EndedBy, Run
 
 Array = NDArray[Any]
 #: Gives the sequences and the answers of a step.
@@ -28,9 +29,10 @@ WIDTH, PATTERNS, LENGTH, COUNTED, BATCH = 20, 10, 20, 7, 64
 START, SPREAD = 0.3, 0.1
 NAMES = ("W_Q", "W_K", "W_V", "W_O")
 #: Rates that are tried, and the share of the steps that each of them is given.
-RATES, TRIED = (0.3, 1.0, 3.0), 0.2
-#: Steps between two counts of the loss, the least that a fall is waited for, and a loss that is none.
-COUNT, WAIT, NONE = 20, 200, 1e-3
+RATES, TRIED = (0.1, 0.3, 1.0, 3.0, 10.0), 0.2
+#: Steps between two counts of the loss, the least that a fall is waited for, halvings without one that end a run,
+#: and a loss that is none.
+COUNT, WAIT, HALVINGS, NONE = 20, 100, 2, 1e-3
 
 
 def draw(rng: np.random.Generator, deciding: int, count: int, patterns: Array) -> tuple[Array, Array]:
@@ -46,14 +48,32 @@ def draw(rng: np.random.Generator, deciding: int, count: int, patterns: Array) -
 
 @dataclass(frozen=True)
 class Layer:
-    """Weights before and after training; products of two factors where the rank was limited."""
+    """Weights before training, and the best of a run; products of two factors where the rank was limited."""
 
     before: dict[str, Array]
     after: dict[str, Array]
     signs: Array  # [neurons, answers]
-    rate: float
+    rate: float  # the first one
+    loss: float  # of the best weights on the counted sequences
     steps: int  # taken
     ended_by: EndedBy
+    curve: tuple[tuple[int, float, float], ...] = ()  # step, accuracy and loss at every count
+
+    @property
+    def at_an_end(self) -> bool:
+        """Whether no rate beyond it was tried."""
+        return self.rate in (min(RATES), max(RATES))
+
+    @property
+    def grew(self) -> bool:
+        """Whether weights grew without bound on the way, so that the run went back to its best ones."""
+        return not np.isfinite([loss for _, _, loss in self.curve]).all()
+
+    @property
+    def milestones(self) -> str:
+        """Accuracy and loss on the way, as rows of every trainer keep them."""
+        taken = Run(None, self.rate, self.steps, 0, 0, self.loss, curve=self.curve)
+        return str(taken.end["curve"])
 
     def scores(self, X: Array, kept: Array | None = None) -> Array:
         """[N, answers], with some of the neurons."""
@@ -82,32 +102,39 @@ def hinge(scores: Array, answers: Array) -> float:
 def tune(
     batch: Batch, counted: tuple[Array, Array], deciding: int, neurons: int, rank: int, steps: int, seed: int
 ) -> Layer:
-    """Trained at the rate that is best on the counted sequences after a share of the steps."""
-    tried = [train(batch, deciding, neurons, rank, max(1, round(TRIED * steps)), rate, seed) for rate in RATES]
-    losses = [hinge(layer.scores(counted[0]), counted[1]) for layer in tried]
-    best = min(zip(losses, RATES, strict=True), key=lambda pair: pair[0] if np.isfinite(pair[0]) else np.inf)[1]
-    return train(batch, deciding, neurons, rank, steps, best, seed, counted)
+    """Trained at the rate whose best loss on the counted sequences is the least after a share of the steps.
+
+    A rate at which weights grow without bound is the last choice.
+    """
+    few = max(1, round(TRIED * steps))
+    tried = [train(batch, counted, deciding, neurons, rank, few, rate, seed) for rate in RATES]
+    losses = [np.inf if layer.grew else layer.loss for layer in tried]
+    return train(batch, counted, deciding, neurons, rank, steps, RATES[int(np.argmin(losses))], seed)
 
 
 def train(
     batch: Batch,
+    counted: tuple[Array, Array],
     deciding: int,
     neurons: int,
     rank: int,
     steps: int,
     rate: float,
     seed: int,
-    counted: tuple[Array, Array] | None = None,
 ) -> Layer:
     """SGD on what ``batch(step)`` gives; W_Q, W_K and W_V of limited rank if it is below their width.
 
-    It ends before its steps are spent when the loss on ``counted`` sequences is next to none, or no longer falls.
+    Where the loss on ``counted`` sequences no longer falls, or is no number, it goes on from the best weights at
+    half the rate. It ends before its steps are spent when that loss is next to none, or halving brings nothing.
     """
     torch = framework()
     tensors, signs = _draw_weights(torch, batch(0)[0].shape[2], deciding, neurons, rank, seed)
-    fixed = torch.from_numpy(signs)
+    fixed, given = torch.from_numpy(signs), torch.from_numpy(counted[0])
+    trained = [a for parts in tensors.values() for a in parts]
     # A constant answer has a loss of 1, as all scores are the same.
-    patience = Patience(Scale(1.0, 0.0, len(counted[1]) if counted else 1), WAIT, halvings=1)
+    patience = Patience(Scale(1.0, 0.0, len(counted[1])), WAIT, HALVINGS)
+    curve: list[tuple[int, float, float]] = []
+    kept = [a.detach().clone() for a in trained]
 
     def whole() -> dict[str, Any]:
         return {name: p[0] if len(p) == 1 else p[0] @ p[1] for name, p in tensors.items()}
@@ -115,28 +142,33 @@ def train(
     def copied() -> dict[str, Array]:
         return {name: a.detach().numpy().copy() for name, a in whole().items()}
 
-    def ended(step: int) -> EndedBy:
-        if counted is None or step % COUNT:
-            return "budget"
-        with torch.no_grad():
-            scores = np.asarray(_scores(torch, whole(), fixed, torch.from_numpy(counted[0]))[0].numpy())
-        loss = hinge(scores, counted[1])
-        patience.is_best(loss)
-        patience.halves(step, loss)
-        return "all right" if loss < NONE else "plateau" if patience.flat else "budget"
+    def go_back(learning_rate: float) -> Any:
+        for a, best in zip(trained, kept, strict=True):
+            a.data.copy_(best)
+        return torch.optim.SGD(trained, lr=learning_rate)
 
-    before, step = copied(), 0
-    optimiser = torch.optim.SGD([a for parts in tensors.values() for a in parts], lr=rate)
+    before, optimiser, end = copied(), go_back(rate), "budget"
     with one_thread(torch):
-        while (end := ended(step)) == "budget" and step < steps:
+        for step in range(steps + 1):
+            if step % COUNT == 0 or step == steps:
+                with torch.no_grad():
+                    scores = np.asarray(_scores(torch, whole(), fixed, given)[0].numpy())
+                loss = hinge(scores, counted[1])
+                curve.append((step, float((scores.argmax(axis=1) == counted[1]).mean()), loss))
+                if patience.is_best(loss):
+                    kept = [a.detach().clone() for a in trained]
+                if not np.isfinite(loss) or patience.halves(step, loss):
+                    optimiser = go_back(optimiser.param_groups[0]["lr"] / 2)
+                end = "all right" if loss < NONE else "plateau" if patience.flat else "budget"
+            if end != "budget" or step == steps:
+                break
             tokens, answers = (torch.from_numpy(a) for a in batch(step))
-            scores = _scores(torch, whole(), fixed, tokens)[0]
-            loss = torch.nn.functional.multi_margin_loss(scores, answers) * deciding
+            found = torch.nn.functional.multi_margin_loss(_scores(torch, whole(), fixed, tokens)[0], answers)
             optimiser.zero_grad()
-            loss.backward()
+            (found * deciding).backward()
             optimiser.step()
-            step += 1
-    return Layer(before, copied(), signs, rate, step, end)
+        go_back(rate)
+    return Layer(before, copied(), signs, rate, patience.best, step, cast(EndedBy, end), tuple(curve))
 
 
 def _draw_weights(

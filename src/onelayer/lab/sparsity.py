@@ -8,11 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onelayer.errors import OptionError
+
 Array = NDArray[Any]
 
 
 def energy(update: Array, k: int) -> float:
     """The share of a matrix's squared singular values that the k largest have; 1 of a matrix of zeros."""
+    if not (finite := np.isfinite(update)).all():
+        found = f"{(~finite).sum()} of {finite.size} that are none, as of weights that grew without bound"
+        raise OptionError(
+            "energy", "a change of weights whose entries are numbers", found, "Train at a smaller rate."
+        )
     squares = np.linalg.svd(np.asarray(update, np.float64), compute_uv=False) ** 2
     total = squares.sum()
     return float(squares[:k].sum() / total) if total else 1.0

@@ -38,8 +38,9 @@ HYPOTHESES = (
 EARLIER = Earlier(
     "partly",
     "All layers were trained at one rate for a fixed number of steps.",
-    "every layer has the best of three rates, by the same rule for every rank, and ends when its loss is next to "
-    "none or has stopped falling; runs that the budget ended do not say no.",
+    "every layer has the best of five rates, by the same rule for every rank; where its loss no longer falls it "
+    "goes on from its best weights at half the rate, and it ends when its loss is next to none or halving brings "
+    "nothing; runs that the budget ended do not say no.",
 )
 EXTRAS = ("torch", "sklearn")
 NEURONS, ASKED = 60, 1000
@@ -107,9 +108,11 @@ def _judge(layer: Layer, deciding: int, X: Array, y: Array) -> Row:
     scores = layer.scores(X)
     updates = {name: layer.after[name] - layer.before[name] for name in NAMES}
     row: Row = {"accuracy": float((scores.argmax(axis=1) == y).mean()), "hinge": hinge(scores, y)}
-    row |= {"learning_rate": layer.rate, "taken": layer.steps, "ended_by": layer.ended_by}
-    row |= {f"energy {name}": energy(update, deciding) for name, update in updates.items()}
-    row |= {f"directions {name}": directions(update) for name, update in updates.items()}
+    row |= {"learning_rate": layer.rate, "at_an_end": int(layer.at_an_end)}
+    row |= {"taken": layer.steps, "ended_by": layer.ended_by, "curve": layer.milestones}
+    # Where no step was better than none, the best weights are the first ones, which have no direction to count.
+    row |= {f"energy {name}": energy(each, deciding) if each.any() else None for name, each in updates.items()}
+    row |= {f"directions {name}": directions(each) if each.any() else None for name, each in updates.items()}
     sizes = np.linalg.norm(layer.after["W_O"], axis=0)
     curve = prune_curve(sizes, SHARES, lambda kept: hinge(layer.scores(X, kept), y))
     return row | {f"{which} {gone:g}": value for (which, gone), value in curve.items()}
@@ -195,7 +198,8 @@ def verdict(rows: list[Row]) -> Verdict:
     asked = sorted({row["deciding"] for row in trained})
     for k in asked:
         some = [row for row in trained if row["deciding"] == k]
-        low.append((some, all(row[f"directions {name}"] <= k for row in some for name in NAMES)))
+        counts = [row[f"directions {name}"] for row in some for name in NAMES]
+        low.append((some, all(count is not None and count <= k for count in counts)))
         kept, lost = ({r["seed"]: r[f"{which} 0.4"] for r in some} for which in ("smallest", "largest"))
         sparse.append((some, paired(kept, lost).below))
         findings.append(_trained_finding(k, some))
@@ -206,7 +210,7 @@ def verdict(rows: list[Row]) -> Verdict:
             f"{sum(r['accuracy'] == 1 for r in built)} of {len(built)} runs, and the lead is the difference of "
             f"counts over n (off by at most {max(r['margin_off'] for r in built):.2g})."
         )
-    findings += _real_findings(rows)
+    findings += _real_findings(rows) + _rates_finding(rows)
     if not low:
         return Verdict("open", "No layer was trained on patterns.", tuple(findings))
     numbers = ", ".join(str(k) for k in asked)
@@ -237,6 +241,15 @@ def _trained_finding(k: int, some: list[Row]) -> str:
 
 def _ended(some: list[Row]) -> str:
     return tally(row.get("ended_by") for row in some)
+
+
+def _rates_finding(rows: list[Row]) -> list[str]:
+    """Where a rate beyond those that were tried may do better."""
+    some = [row for row in rows if row.get("at_an_end") is not None]
+    at = [row for row in some if row["at_an_end"]]
+    where = tally(f"{row['part']}, rank {row['rank']}, rate {row['learning_rate']:g}:" for row in at)
+    said = f"The best rate was an end of those tried in {len(at)} of {len(some)} trained runs"
+    return [f"{said}{f' ({where})' if at else ''}."] if some else []
 
 
 def _twin_findings(twins: list[Row], trained: list[Row]) -> list[str]:
