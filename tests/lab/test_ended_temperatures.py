@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pytest
 
+from onelayer.contexts.boltzmann import boltzmann
 from onelayer.lab import find
 from onelayer.lab.ended_temperatures import describe_trained, draw_trained, say_where_they_end
 from onelayer.lab.experiment import Row
 from onelayer.lab.pictures import figure
 from onelayer.lab.registry import stands_on
-from onelayer.lab.trained_temperatures import train_from
+from onelayer.lab.temperatures import add_query, of_head, start_head
+from onelayer.lab.trained import Budget, Net, contexts, train
+from onelayer.lab.trained_temperatures import SHAPE, task_of, train_from
 
 MODULE = "onelayer.lab.experiments.softmax_and_boltzmann"
 
@@ -30,9 +35,9 @@ OUTSIDE = [row(50.0, 240.0, 0.75, "budget", 1), row(50.0, 30.0, 1.0, "all right"
 
 
 def test_heads_that_end_outside_are_counted_and_whether_they_learned() -> None:
-    assert "All trained heads end between the edges" in say_where_they_end(INSIDE)
+    assert "end between the edges, wherever they started; 2 of 2 give all" in say_where_they_end(INSIDE)
     said = say_where_they_end(INSIDE + OUTSIDE)
-    assert "2 of 4 end outside, and 1 of these give all answers" in said
+    assert "2 of 4 end outside, and 1 of these give all answers, as do 2 of 2 that end between." in said
     assert say_where_they_end([]) == ""
     hot, cold = describe_trained(INSIDE + OUTSIDE)
     assert hot.startswith("Heads that start at 1e-07, outside, end at 2")
@@ -61,12 +66,42 @@ def test_every_path_is_drawn_in_the_window() -> None:
 
 @pytest.mark.parametrize("start", [1e-7, 50.0])
 def test_a_head_is_watched_from_its_start(start: float) -> None:
-    levels, sets = np.linspace(0, 1, 5), np.array([[0, 1], [0, 4], [2, 3], [1, 4]])
+    levels, sets = add_query(6, np.array([[0, 1], [0, 4], [2, 3], [1, 4]]))
     found: dict[str, Any] = train_from(start, levels, sets, 40, 0)
     path = json.loads(found["path"])
     assert path[0] == [0, pytest.approx(start, rel=1e-3)]
     assert path[-1] == [found["taken"], pytest.approx(found["beta"], rel=1e-3)]
     assert found["ended_by"] in ("all right", "budget")
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_without_attention_sets_of_equal_means_have_one_answer(seed: int) -> None:
+    """W_Q = W_K = 0 gives no gradient to either, and the context is a mean: as many answers as means, and no more."""
+    levels, sets = add_query(6, np.array(list(combinations(range(6), 3))))
+    task = task_of(levels, sets, seed)
+    net = Net(SHAPE, task, seed)
+    for name in ("0.W_Q", "0.W_K"):
+        net.tensors[name].data.zero_()
+    ended = train(net, task, Budget(steps=400, check=20), 1e-2, seed)
+    assert of_head(ended.net, 0.5) == 0
+    by_mean: dict[int, list[int]] = {}
+    for total, answer in zip(sets.sum(axis=1), task.answers, strict=True):
+        by_mean.setdefault(int(total), []).append(int(answer))
+    most = sum(max(Counter(answers).values()) for answers in by_mean.values())
+    assert len(by_mean) == 10
+    assert ended.right <= most < len(sets)
+
+
+def test_the_answer_is_a_function_of_one_weighted_mean() -> None:
+    """At the query a network sees the head's context, and beside it only what all sequences share."""
+    levels, sets = add_query(6, np.array(list(combinations(range(6), 3))))
+    task = task_of(levels, sets, 0)
+    net = Net(SHAPE, task, 0, "float64")
+    start_head(net, 0.5, 3.0)
+    seen = contexts(net, task.tokens)[:, -1]
+    values = [boltzmann(sign * 3.0 * levels[sets]) * sign for sign in (1.0, -1.0)]
+    left = [np.linalg.lstsq(np.stack([v, np.ones(len(v))], 1), seen, rcond=None)[1].sum() for v in values]
+    assert min(left) < 1e-20 < max(left)
 
 
 def test_rows_stand_on_the_code_of_their_own_part() -> None:

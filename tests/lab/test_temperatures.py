@@ -95,28 +95,47 @@ def test_pairs_that_change_order_are_counted() -> None:
     assert 0 < temperatures.crossings(levels, every, 0.1, 12.0) == sum(changed) < comb(35, 2)
 
 
+@pytest.mark.parametrize(("count", "n"), [(6, 3), (8, 3)])
+@pytest.mark.parametrize("bits", [16, 20])
+def test_sets_with_a_query_have_edges_of_their_own(count: int, n: int, bits: int) -> None:
+    levels, sets = temperatures.add_query(count, all_sets(count, n))
+    assert (levels[sets[:, -1]] == 0.5).all()
+    assert np.abs(levels[sets[:, :-1]] - 0.5).min() == pytest.approx(0.5 / (count - 1))
+    hot, cold = temperatures.edges(levels, sets, bits)
+    assert hot is not None
+    assert smallest_gap(levels, sets, 4 * hot) > 2.0**-bits > smallest_gap(levels, sets, hot / 4)
+    assert smallest_gap(levels, sets, 0.7 * cold) > 2.0**-bits > smallest_gap(levels, sets, 1.5 * cold)
+
+
+def test_the_sign_of_a_slope_does_not_matter() -> None:
+    levels, sets = temperatures.add_query(6, all_sets(6, 3))
+    for beta in (0.01, 3.0, 20.0):
+        assert smallest_gap(levels, sets, -beta) == pytest.approx(smallest_gap(levels, sets, beta), rel=1e-4)
+
+
 @pytest.fixture
 def net() -> Net:
-    levels = np.array([0.0, 0.5, 1.0])
-    return Net(Shape(6), Task(levels[None, :, None], np.zeros(1, int), scope="sequence"), 3, "float64")
+    levels = np.array([0.0, 1.0, 0.5])
+    return Net(Shape(6), Task(levels[None, :, None], np.zeros(1, int), scope="last"), 3, "float64")
 
 
 def test_the_temperature_of_a_head_is_the_slope_of_its_logits(net: Net) -> None:
     torch = framework()
-    levels = np.array([0.0, 0.5, 1.0])
+    levels = np.array([0.0, 0.25, 1.0])
     h = net.embed(torch.from_numpy(levels[None, :, None]))
     q, k = (h @ net.factor(0, name)[0] for name in ("W_Q", "W_K"))
     logits = (q @ k.transpose(-1, -2))[0].detach().numpy() / 6**0.5
-    slopes = logits[:, 2] - logits[:, 0]
-    assert temperatures.of_head(net, levels) == pytest.approx(np.abs(slopes).mean(), rel=1e-9)
+    for place, level in enumerate(levels):
+        found = temperatures.of_head(net, level)
+        assert found == pytest.approx(abs(logits[place, 2] - logits[place, 0]), rel=1e-9)
+        assert found == pytest.approx(4 * abs(logits[place, 1] - logits[place, 0]), rel=1e-9)
 
 
 @pytest.mark.parametrize("start", [1e-7, 1.0, 50.0])
 def test_a_head_starts_at_the_temperature_that_is_asked_for(net: Net, start: float) -> None:
-    levels = np.array([0.0, 0.5, 1.0])
     values = net.tensors["0.W_V"].detach().clone()
-    temperatures.start_head(net, levels, start)
-    assert temperatures.of_head(net, levels) == pytest.approx(start, rel=1e-12)
+    temperatures.start_head(net, 0.5, start)
+    assert temperatures.of_head(net, 0.5) == pytest.approx(start, rel=1e-12)
     assert (net.tensors["0.W_V"] == values).all()
     sizes = [float(net.tensors[f"0.{name}"].detach().norm()) for name in ("W_Q", "W_K")]
     assert 0.3 < sizes[0] / sizes[1] < 3  # both are scaled, neither is left to do it alone
@@ -124,4 +143,4 @@ def test_a_head_starts_at_the_temperature_that_is_asked_for(net: Net, start: flo
 
 def test_a_temperature_of_nothing_is_refused(net: Net) -> None:
     with pytest.raises(OptionError, match=r"\[lab\] needs a positive .*start=0"):
-        temperatures.start_head(net, np.array([0.0, 1.0]), 0.0)
+        temperatures.start_head(net, 0.5, 0.0)

@@ -15,10 +15,14 @@ def say_where_they_end(trained: list[Row]) -> str:
         return ""
     outside = [row for row in trained if not row["inside"]]
     if not outside:
-        return " All trained heads end between the edges, wherever they started."
+        return (
+            " All trained heads, through which alone their networks see a set, end between the edges, wherever "
+            f"they started; {_learned(trained)} of {len(trained)} give all answers."
+        )
     return (
-        f" Trained heads need not end between the edges: {len(outside)} of {len(trained)} end outside, and "
-        f"{_learned(outside)} of these give all answers."
+        f" Trained heads, through which alone their networks see a set, need not end between the edges: "
+        f"{len(outside)} of {len(trained)} end outside, and {_learned(outside)} of these give all answers, as do "
+        f"{_learned(trained) - _learned(outside)} of {len(trained) - len(outside)} that end between."
     )
 
 

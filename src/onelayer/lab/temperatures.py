@@ -10,6 +10,9 @@ Hot    phi = k1 + k2 beta + k3 beta^2/2 + ..., the cumulants of S. Sets whose fi
 Cold   sets that share all but their smallest entry differ by about x e^(-beta x), x from the top to the lowest
        level but one: b bits are enough up to the beta with beta x - ln(x / spread) = b ln 2.
 
+A token that all sets have, such as the query that sees them, is one more entry of each (`add_query`): it is in the
+moments, and in the spread of the tops where it is above them.
+
 Both edges say where b bits are too few, not that they are enough between: phi(S) - phi(T) may change its sign
 there, of even levels as of random ones, as where the set of larger mean has the lower top. At such a beta the two
 sets meet, and near it b bits are too few. `crossings` counts pairs that must meet.
@@ -33,10 +36,11 @@ EQUAL = 1e-12
 
 def edges(levels: Array, sets: Array, bits: float) -> tuple[float | None, float]:
     """The hottest and the coldest inverse temperature that b bits may allow; hot is 0 if none is too hot, and None
-    where different means are nearer than b bits. ``sets`` are places of sorted levels, [M, n]."""
-    chosen = levels[sets]
+    where different means are nearer than b bits. ``sets`` are places of sorted levels, [M, n]; a query that all
+    sets have is one of them, and no set's lowest level but one."""
+    chosen, used = levels[sets], levels[np.unique(sets)]
     means = chosen.mean(axis=1)
-    x = float(levels[-1] - levels[1])
+    x = float(used[-1] - used[1])
     cold = (bits * math.log(2) + math.log(x / float(np.ptp(chosen.max(axis=1))))) / x
     needed = float(np.ptp(means)) * 2.0**-bits
     steps = np.diff(levels)
@@ -76,21 +80,29 @@ def _signs(values: Array) -> Array:
     return found
 
 
-def of_head(net: Any, levels: Array) -> float:
-    """The inverse temperature of a trained head, mean over its queries: the slope of logits in a key's level."""
+def add_query(count: int, sets: Array) -> tuple[Array, Array]:
+    """Even levels in [0, 1] by half steps, and sets of ``count`` of them with one more token, their query, in the
+    middle: apart from all levels if their count is even, and as far from the top as from the bottom, so that a
+    head of slope -beta sees what one of slope beta sees of the mirrored sets."""
+    query = np.full((len(sets), 1), count - 1)
+    return np.linspace(0, 1, 2 * count - 1), np.concatenate([2 * sets, query], axis=1)
+
+
+def of_head(net: Any, query: float) -> float:
+    """The inverse temperature of a trained head for the query of this level: the slope of its logits in a key's
+    level. Tokens are their level times one vector plus another, and so are keys: logits are linear in the level."""
     t = {name: tensor.detach().double().numpy() for name, tensor in net.tensors.items()}
     slope, start = t["embedding"][0], t["embedding.bias"]
     W_Q, W_K = (net.factor(0, name).detach().double().numpy()[0] for name in ("W_Q", "W_K"))
-    queries = (levels[:, None] * slope + start) @ W_Q
     scale = net.shape.head_size**0.5 if net.shape.scaled else 1.0
-    return float(np.abs(queries @ (slope @ W_K)).mean() / scale)
+    return float(abs((query * slope + start) @ W_Q @ (slope @ W_K)) / scale)
 
 
-def start_head(net: Any, levels: Array, beta: float) -> None:
+def start_head(net: Any, query: float, beta: float) -> None:
     """Scale queries and keys of a head alike, so that `of_head` is beta."""
     if not beta > 0:
         needs = "a positive inverse temperature to start from"
         raise OptionError("lab", needs, f"start={beta:g}", "Give one as small as you like.")
-    factor = math.sqrt(beta / of_head(net, levels))
+    factor = math.sqrt(beta / of_head(net, query))
     for name in ("0.W_Q", "0.W_K"):
         net.tensors[name].data.mul_(factor)

@@ -1,4 +1,9 @@
-"""Where Adam takes the temperature of one softmax head from a given start; answers are random classes of sets."""
+"""Where Adam takes the temperature of one softmax head from a given start; answers are random classes of sets.
+
+The answer is given at one token, the query, which is the same in all sequences: its context, one weighted mean of
+the levels of the set and of its own, is all that differs there. Sets of equal means are told apart by attention or
+not at all.
+"""
 
 from __future__ import annotations
 
@@ -23,17 +28,17 @@ CHECK, POINTS = 20, 40
 
 
 def train_from(start: float, levels: Array, sets: Array, steps: int, seed: int) -> Row:
-    """One head that starts at an inverse temperature: where it ends, what ended it, and its path."""
-    answers = np.random.default_rng([seed, 5]).integers(0, CLASSES, len(sets))
-    task = Task(levels[sets][..., None], answers, scope="sequence")
+    """One head that starts at an inverse temperature: where it ends, what ended it, and its path. The last token of
+    the sets is the query."""
+    task, query = task_of(levels, sets, seed), float(levels[sets[0, -1]])
     net = Net(SHAPE, task, seed)
-    start_head(net, levels, start)
+    start_head(net, query, start)
     choosing = Budget(steps=min(steps, CHOOSING), rates=RATES, optimisers=("adam",), short=SHORT, check=CHECK)
     rate = train_tuned(SHAPE, task, choosing, seed, net=copy.deepcopy(net)).rate
     path: list[tuple[int, float]] = []
 
     def watch(found: Any) -> bool:
-        path.append((found.steps, of_head(found.net, levels)))
+        path.append((found.steps, of_head(found.net, query)))
         return False
 
     ended = train(net, task, Budget(steps=steps, check=CHECK), rate, seed, watch)
@@ -41,3 +46,9 @@ def train_from(start: float, levels: Array, sets: Array, steps: int, seed: int) 
     points = json.dumps([[path[k][0], float(f"{path[k][1]:.4g}")] for k in kept])
     done = {"accuracy": ended.accuracy, "taken": ended.steps, "ended_by": ended.ended_by}
     return {"rate": rate, "beta": path[-1][1], **done, "path": points}
+
+
+def task_of(levels: Array, sets: Array, seed: int) -> Task:
+    """Random classes of sets, asked for at the last token."""
+    answers = np.random.default_rng([seed, 5]).integers(0, CLASSES, len(sets))
+    return Task(levels[sets][..., None], answers, scope="last")
