@@ -239,14 +239,18 @@ def test_the_nearest_pair_is_the_nearest(s: int) -> None:
 
 
 def test_random_points_follow_the_law_of_the_nearest_pair() -> None:
-    """2 log2(M)/s + log2(span/sigma) - 0.83 - 1/s for normal ones, within a bit on average over draws."""
+    """2 log2(M)/s + log2(span/sigma) - 0.83 - 0.47/s for normal ones is the median over draws.
+
+    The logarithm of an exponential variable has the density ln(2)^2/2 at its median, so that of 30 draws a median
+    has a standard error of 0.38/s.
+    """
     run = find("rank").run
     for s in (1, 2, 4):
         rows = [
             run({"model": "control", "N": 512, "rank": s, "queries": 0, "steps": 0}, seed)[0] for seed in range(30)
         ]
-        off = np.median([row["bits"] - row["law"] - row["spread"] + 0.83 + 1 / s for row in rows])
-        assert abs(off) < 1.0
+        off = np.median([row["bits"] - row["law"] - row["spread"] + 0.83 + 0.47 / s for row in rows])
+        assert abs(off) < 3 * 0.38 / s
 
 
 def test_a_flat_readout_gives_no_gradient_and_nothing_moves() -> None:
