@@ -14,6 +14,7 @@ from onelayer.contexts.boltzmann import boltzmann
 from onelayer.lab import find
 from onelayer.lab.ended_temperatures import describe_trained, draw_trained, say_where_they_end
 from onelayer.lab.experiment import Row
+from onelayer.lab.experiments import softmax_and_boltzmann
 from onelayer.lab.pictures import figure
 from onelayer.lab.registry import stands_on
 from onelayer.lab.temperatures import add_query, of_head, start_head
@@ -76,7 +77,7 @@ def test_a_head_is_watched_from_its_start(start: float) -> None:
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_without_attention_sets_of_equal_means_have_one_answer(seed: int) -> None:
-    """W_Q = W_K = 0 gives no gradient to either, and the context is a mean: as many answers as means, and no more."""
+    """W_Q = W_K = 0 gives no gradient to either, and contexts are means: one answer for each mean, and no more."""
     levels, sets = add_query(6, np.array(list(combinations(range(6), 3))))
     task = task_of(levels, sets, seed)
     net = Net(SHAPE, task, seed)
@@ -106,7 +107,7 @@ def test_the_answer_is_a_function_of_one_weighted_mean() -> None:
 
 def test_rows_stand_on_the_code_of_their_own_part() -> None:
     parts = {case["part"]: case for case in find("softmax-and-boltzmann").cases("full")}
-    computes = find("softmax-and-boltzmann").computes
+    computes = softmax_and_boltzmann.computes
     window, trained, lemmas = (
         stands_on(MODULE, computes(parts[p]).__name__) for p in ("window", "trained", "lemmas")
     )

@@ -5,7 +5,8 @@ differ, so the hot one is 0, or, where two means are nearer than the bits, none 
 what lies between the edges: sets meet there wherever their values change order, which is counted.
 
 Trained heads answer at a token of its own, the query, the same in all sequences: it sees its context only, so that
-sets of equal means are told apart by attention alone. It is one more entry of each set, and the edges are those of such sets.
+sets of equal means are told apart by attention alone. It is one more entry of each set, and the edges are those of
+such sets.
 """
 
 from __future__ import annotations
