@@ -66,8 +66,9 @@ def gap_code(gaps: tuple[Fraction, ...], width: Fraction) -> dict[int, Fraction]
     [delta, oo) that vanish at infinity. So for every continuous phi of compact support some heads give, within any
     e > 0, H = sum over k of coefficient(k) phi(<k, g>): errors e s e^(-b0 s) of phi(s) add up to a multiple of e.
     Let phi be v_c on cell c of [0, 2], 0 beyond, values independent over the rationals, continuous ramps between
-    them. But for a set of small measure no <k, g> with |k| <= 2/delta is on a ramp, and H = sum_c N_c v_c, where N
-    is what this function returns: H has finitely many values, and tells N.
+    them, the last one, down to 0, below 2: sums <k, g> of 2 or more give nothing, others have |k| <= 2/delta. But
+    for a set of small measure none of these is on a ramp, and H = sum_c N_c v_c, where N is what this function
+    returns: H has finitely many values, and tells N.
     N tells the gaps within the width w, but for a set whose measure tends to 0 with w, where some <k, g> other than
     g_i is within (|k| + 2) w of g_i. Let g and g' outside of it be sorted and have the same N, and the gaps before
     the i-th be within w. The cell of g_i has N = 1, of g_i alone, so some <k, g'> is in it. If k had only indices
