@@ -28,6 +28,10 @@ def absorb(network: Transformer, grades: Sequence[int]) -> Transformer:
     """The plain network that is the same function as this one with component i graded by 2^grades[i].
 
     ``network`` has one layer, as the ``transformer`` of a model; one that is repeated is graded in each loop.
+
+    Scaling the components of data before they are compiled is another matter: by powers of two it leaves the margin
+    the same to the bit with the mappings ``temperature``, ``shared_query``, ``lattice`` and ``averages`` (tested,
+    not proved), and not with ``rank_one``, which chooses among directions of the tokens as they come.
     """
     if network.further:
         found = f"the network has {len(network.further)} further layer{'s' * (len(network.further) > 1)}"
