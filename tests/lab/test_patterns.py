@@ -32,6 +32,14 @@ def test_hinge_is_that_of_torch() -> None:
     assert patterns.hinge(scores, answers) == pytest.approx(float(wanted))
 
 
+def test_what_is_counted_is_what_is_trained() -> None:
+    rng = np.random.default_rng(0)
+    scores, answers = rng.normal(size=(9, 5)), rng.integers(0, 5, 9)
+    wanted = 5 * torch.nn.functional.multi_margin_loss(torch.from_numpy(scores), torch.from_numpy(answers))
+    assert patterns.margins(scores, answers) == pytest.approx(float(wanted))
+    assert patterns.margins(np.zeros((9, 5)), answers) == 4
+
+
 def test_training_lowers_the_loss_and_a_rank_stays_a_rank() -> None:
     def batch(step: int) -> tuple:
         return patterns.draw(np.random.default_rng(step), 2, 64, EYE)
@@ -134,3 +142,10 @@ def test_a_rate_at_which_weights_are_no_numbers_is_never_the_best(monkeypatch) -
 def test_a_change_of_weights_that_are_no_numbers_is_refused() -> None:
     with pytest.raises(OptionError, match="2 of 9 that are none"):
         energy(np.diag([1.0, np.nan, np.inf]), 1)
+
+
+def test_a_layer_whose_units_all_died_goes_back_to_its_best_weights() -> None:
+    X, y = patterns.draw(np.random.default_rng(0), 5, 32, EYE)
+    found = patterns.train(lambda _: (X, y), (X, y), 5, 20, 1, 200, 10.0, 0)
+    assert found.lost
+    assert np.ptp(found.scores(X), axis=0).any()

@@ -65,8 +65,8 @@ class Layer:
         return self.rate in (min(RATES), max(RATES))
 
     @property
-    def grew(self) -> bool:
-        """Whether weights grew without bound on the way, so that the run went back to its best ones."""
+    def lost(self) -> bool:
+        """Whether weights grew without bound or all units died, so that the run went back to its best ones."""
         return not np.isfinite([loss for _, _, loss in self.curve]).all()
 
     @property
@@ -99,16 +99,23 @@ def hinge(scores: Array, answers: Array) -> float:
     return float(np.maximum(0.0, 1.0 - right + others).mean())
 
 
+def margins(scores: Array, answers: Array) -> float:
+    """What training goes down: the mean of max(0, 1 - lead over another answer), summed over all others."""
+    right = np.take_along_axis(scores, answers[:, None], axis=1)
+    short = np.maximum(0.0, 1.0 - right + scores)
+    return float(np.where(np.arange(scores.shape[1]) == answers[:, None], 0.0, short).sum(axis=1).mean())
+
+
 def tune(
     batch: Batch, counted: tuple[Array, Array], deciding: int, neurons: int, rank: int, steps: int, seed: int
 ) -> Layer:
     """Trained at the rate whose best loss on the counted sequences is the least after a share of the steps.
 
-    A rate at which weights grow without bound is the last choice.
+    A rate at which weights grow without bound, or all units die, is the last choice.
     """
     few = max(1, round(TRIED * steps))
     tried = [train(batch, counted, deciding, neurons, rank, few, rate, seed) for rate in RATES]
-    losses = [np.inf if layer.grew else layer.loss for layer in tried]
+    losses = [np.inf if layer.lost else layer.loss for layer in tried]
     return train(batch, counted, deciding, neurons, rank, steps, RATES[int(np.argmin(losses))], seed)
 
 
@@ -131,8 +138,8 @@ def train(
     tensors, signs = _draw_weights(torch, batch(0)[0].shape[2], deciding, neurons, rank, seed)
     fixed, given = torch.from_numpy(signs), torch.from_numpy(counted[0])
     trained = [a for parts in tensors.values() for a in parts]
-    # A constant answer has a loss of 1, as all scores are the same.
-    patience = Patience(Scale(1.0, 0.0, len(counted[1])), WAIT, HALVINGS)
+    # Of a constant answer all scores are the same, and every other one costs 1.
+    patience = Patience(Scale(deciding - 1.0, 0.0, len(counted[1])), WAIT, HALVINGS)
     curve: list[tuple[int, float, float]] = []
     kept = [a.detach().clone() for a in trained]
 
@@ -153,7 +160,8 @@ def train(
             if step % COUNT == 0 or step == steps:
                 with torch.no_grad():
                     scores = np.asarray(_scores(torch, whole(), fixed, given)[0].numpy())
-                loss = hinge(scores, counted[1])
+                # Units that no sequence switches on have no gradient: such weights are lost, whatever their loss.
+                loss = margins(scores, counted[1]) if np.ptp(scores, axis=0).any() else np.inf
                 curve.append((step, float((scores.argmax(axis=1) == counted[1]).mean()), loss))
                 if patience.is_best(loss):
                     kept = [a.detach().clone() for a in trained]
