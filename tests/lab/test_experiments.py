@@ -70,6 +70,7 @@ SMALL = {
     "predictive-coding": [
         {
             "task": task,
+            "model": "one layer" if task == "keys" else "two layers",
             "how": how,
             "relaxation": 4 * (how != "backprop"),
             "rate": 0.1 * (how != "backprop"),

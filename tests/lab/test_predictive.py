@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from onelayer.errors import OptionError
 from onelayer.lab import predictive
 from onelayer.lab.predictive import (
-    NAMES,
+    Descent,
+    Shape,
     Way,
     cosine,
     divergence,
@@ -27,6 +28,7 @@ torch.set_num_threads(1)
 RNG = np.random.default_rng(0)
 X, ANSWERS = torch.from_numpy(RNG.normal(size=(12, 5, 6))), torch.from_numpy(RNG.integers(0, 4, 12))
 WEIGHTS = draw_weights(6, 4, 0)
+NAMES = tuple(WEIGHTS)
 
 
 @given(st.floats(-3, 3), st.floats(-3, 3))
@@ -105,16 +107,18 @@ def test_the_learning_rate_is_chosen_on_what_is_counted(monkeypatch) -> None:
     data, other = ((RNG.normal(size=(40, 5, 6)), RNG.integers(0, 2, 40)) for _ in range(2))
     asked: list[tuple] = []
 
-    def descend(batches, counted, classes, way, rate, seed):
+    def descend(batches, counted, classes, way, rate, seed, shape):
         asked.append((len(batches), counted is other, way.how, rate))
-        return draw_weights(6, classes, seed), abs(rate - 0.03), len(batches), "plateau"
+        curve = ((0, 0.5, float("nan") if rate == 0.01 else 0.7),)  # it grew without bound: the last choice
+        loss = -1.0 if rate == 0.01 else abs(rate - 0.03)
+        return Descent(draw_weights(6, classes, seed, shape), loss, len(batches), "plateau", curve)
 
     monkeypatch.setattr(predictive, "_descend", descend)
     for how in ("backprop", "kl"):
         found = learn([data] * 50, other, data, 2, Way(how, 4, 0.1), 0)
         assert (found.learning_rate, found.taken, found.ended_by) == (0.03, 50, "plateau")
         tried = [(10, True, how, rate) for rate in predictive.LEARNING_RATES]
-        assert asked[-5:] == [*tried, (50, True, how, 0.03)]
+        assert asked[-6:] == [*tried, (50, True, how, 0.03)]
 
 
 def test_noise_is_a_plateau() -> None:
@@ -123,9 +127,44 @@ def test_noise_is_a_plateau() -> None:
     X[:, -1, 0] = 3 * (2 * hint - 1)
     wrong = np.where(RNG.random(60) < 0.3, 1 - hint, hint)
     long = [(X, wrong)] * 3000
-    _, loss, taken, end = predictive._descend(
-        long, (X[:30], hint[:30] ^ (np.arange(30) % 5 == 0)), 2, Way("backprop"), 0.03, 0
-    )
-    assert end == "plateau"
-    assert taken < 3000
-    assert loss < np.log(2)
+    counted = (X[:30], hint[:30] ^ (np.arange(30) % 5 == 0))
+    found = predictive._descend(long, counted, 2, Way("backprop"), 0.03, 0)
+    assert found.ended_by == "plateau"
+    assert found.taken < 3000
+    assert found.loss == min(loss for _, _, loss in found.curve) < np.log(2)
+
+
+def test_a_run_that_grows_without_bound_goes_back_to_its_best_weights() -> None:
+    wanted = np.arange(len(X)) % 2
+    data, torn = (X.numpy(), wanted), (X.numpy() * np.inf, wanted)
+    found = predictive._descend([data] * 45 + [torn] + [data] * 14, data, 2, Way("backprop"), 0.001, 0)
+    assert found.grew
+    assert all(bool(torch.isfinite(tensor).all()) for tensor in found.weights.values())
+    assert found.loss == min(loss for step, _, loss in found.curve if step <= 40)
+
+
+def test_hidden_units_can_be_left_out_and_attention_begin_sharper() -> None:
+    without, sharp = (draw_weights(6, 4, 0, shape) for shape in (Shape(hidden=False), Shape(sharper=64.0)))
+    assert set(without) == set(NAMES) - {"W_1", "b_1"}
+    torch.testing.assert_close(predicted(sharp, X)["logits"], 64 * predicted(WEIGHTS, X)["logits"])
+    torch.testing.assert_close(sharp["W_V"], WEIGHTS["W_V"])
+
+
+def test_of_two_layers_the_lower_one_gives_tokens_to_the_upper() -> None:
+    """The answer again, sequence by sequence; and the lowest weights learn after five steps of relaxation."""
+    p = {name: tensor.detach() for name, tensor in draw_weights(6, 4, 0, Shape(layers=2)).items()}
+    found = predicted(p, X)["answer"]
+    for tokens, answer in zip(X, found, strict=True):
+        H = tokens
+        for place in ("_below", ""):
+            logits = (H @ p[f"W_Q{place}"]) @ (H @ p[f"W_K{place}"]).T / predictive.SIZE**0.5
+            context = torch.softmax(logits, -1) @ H @ p[f"W_V{place}"] + H @ p[f"W_S{place}"]
+            H = torch.relu(context @ p[f"W_1{place}"] + p[f"b_1{place}"])
+        torch.testing.assert_close(H[-1] @ p["W_2"] + p["b_2"], answer)
+    p = draw_weights(6, 4, 0, Shape(layers=2))
+    exact = dict(zip(p, gradients(p, X, ANSWERS, "backprop", 0, 0.0), strict=True))
+    for steps, moves in ((4, False), (5, True)):
+        local = dict(zip(p, gradients(p, X, ANSWERS, "gaussian", steps, 0.05), strict=True))
+        assert bool(local["W_Q_below"].abs().max() > 1e-12) is moves
+        # What comes down through the upper logits is a step late, so this is not the whole gradient.
+        assert 0.9 < cosine(local["W_V_below"], exact["W_V_below"]) < 0.999

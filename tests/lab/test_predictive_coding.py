@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
-from onelayer.lab import find
+from onelayer.lab import find, registry
 from onelayer.lab.experiment import Row
 
 CODING: Any = find("predictive-coding")
@@ -51,7 +52,7 @@ def test_settings_of_a_seed_are_one_value() -> None:
         for how, loss in (("kl", 1.0), ("gaussian", 2.0 + s))
         for rate in (0.1, 0.2, 0.3)
     ]
-    found = CODING._gaussian_over_kl(rows, "bytes")
+    found = CODING._gaussian_over_kl(rows)
     assert (found.found.count, found.missing) == (5, 0)
     assert found.found.mean == pytest.approx((2 * 3 * 4 * 5 * 6) ** 0.2)
 
@@ -74,3 +75,42 @@ def test_parts_of_the_text_do_not_meet() -> None:
         CODING.draw_bytes(Ends(), 2, part)
         assert ends[part] <= asked[-1][0]
         assert asked[-1][1] + CODING.CONTEXT < ends[part + 1]
+
+
+def test_a_changed_text_is_other_code(monkeypatch) -> None:
+    """Rows stand on the text, and not on statements that may be reworded."""
+    found = registry.stands_on(CODING.__name__)
+    assert "onelayer.lab.letters" in found
+    assert not any(name.startswith(registry.WORDS) for name in found)
+    case, code_of = CODING.cases("quick")[0], registry.code_of
+    before = registry.fingerprint("predictive-coding", case)
+
+    def reworded(module: str, start: str = "run") -> str:
+        code = code_of(module, start)
+        return code.replace("tokens", "words") if module == "onelayer.lab.letters" else code
+
+    monkeypatch.setattr(registry, "code_of", reworded)
+    registry.forget()
+    try:
+        assert registry.fingerprint("predictive-coding", case) != before
+    finally:
+        registry.forget()
+
+
+def test_where_a_gap_opens_is_said_by_setting() -> None:
+    rows = []
+    for model, ratio, said in (
+        ("one layer", 1.0, {}),
+        ("sharper", 2.0, {}),
+        ("two layers", 2.0, {"ended_by": "budget"}),
+    ):
+        for how, loss in (("backprop", 1.0), ("kl", 1.0), ("gaussian", ratio)):
+            rows += [row(how, s, loss * (1 + 0.01 * s), model=model, **said) for s in range(5)]
+    says = CODING.verdict(rows).says
+    for model, word in (("one layer 1", "no gap"), ("sharper 2", "a gap"), ("two layers 2", "open")):
+        assert re.search(rf"bytes, {model} \([^()]*\) \({word}\)", says), says
+
+
+def test_learning_rates_at_an_end_of_those_tried_are_said() -> None:
+    rows = [row("backprop", s, 1.0, at_an_end=int(s == 0), learning_rate=0.1 if s == 0 else 0.01) for s in range(5)]
+    assert "was an end of those tried in 1 (0.1: 1)" in CODING.verdict(rows).findings[0]
