@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from onelayer.lab import find
+import numpy as np
+from numpy.testing import assert_equal
+
+from onelayer.compile.memorize import memorize
+from onelayer.lab import find, graph_twins
 from onelayer.lab.experiment import Row
+from onelayer.measure.encoding import encode
+from onelayer.network.forward import forward
 
 NETWORKS: Any = find("networks-as-sequences")
 
@@ -43,11 +49,40 @@ def test_a_picture_has_no_curve_behind_another() -> None:
         assert len(set(places)) == len(places)
 
 
-def test_trees_read_the_same_networks_and_the_same_features() -> None:
+def test_all_readers_read_the_same_networks(monkeypatch: Any) -> None:
+    monkeypatch.setattr(NETWORKS, "TREES", 20)
+    monkeypatch.setattr(graph_twins, "RATES", (1e-2,))
     found = NETWORKS.run({"networks": 12}, 0)
     assert [row["how"] for row in found] == list(NETWORKS.READERS)
     assert len({row["survive"] for row in found}) == 1
-    assert len({row["mean_error"] for row in found}) == 4
+    assert len({row["mean_error"] for row in found}) == len(found)
+    assert all(row["exact"] == 1 for row in found)
+    assert [row["trainings"] is not None for row in found] == [how in NETWORKS.TWINS for how in NETWORKS.READERS]
     assert all(row["relative_error"] >= 0 for row in found)
     said = NETWORKS.verdict([{"networks": 12, "seed": 0, **row} for row in found]).findings
     assert sum(text.startswith("trees of ") for text in said) == 2
+    assert sum("against the fitted layer" in text for text in said) == 2
+
+
+def test_a_head_of_linear_attention_counts_parameters_at_every_token() -> None:
+    model = memorize([[1, 2], [2, 1]], [[3, 4], [5, 6]], positions=True, certify=False)
+    tokens = encode(model)
+    assert_equal(forward(NETWORKS.counting_layer(), tokens[None]), np.full((1, len(tokens), 1), model.n_parameters))
+
+
+def test_trained_layers_are_paired_with_the_fitted_one_by_seed() -> None:
+    """Errors differ from seed to seed, their ratio does not."""
+    given = rows(0.05, 0.9)
+    for how in NETWORKS.TWINS:
+        for fitted in [row for row in given if row["how"] == "attention"]:
+            twin = {**fitted, "how": how, "trainings": 4, "taken": 900, "cut": fitted["seed"] % 2}
+            given.append(twin | {"mean_error": 2 * fitted["mean_error"]})
+    found = NETWORKS.verdict(given)
+    assert (found.answer, found.says) == (
+        NETWORKS.verdict(rows(0.05, 0.9)).answer,
+        NETWORKS.verdict(rows(0.05, 0.9)).says,
+    )
+    for how in NETWORKS.TWINS:
+        (said,) = (text for text in found.findings if text.startswith(f"{how} against"))
+        assert "mean relative error of sizes 2 " in said
+        assert "stopped falling in 21 of 24 trainings" in said

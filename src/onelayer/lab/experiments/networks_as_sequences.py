@@ -1,8 +1,9 @@
 """Compiled networks as sequences, one token a tensor: what can one layer read off them?
 
 With a constant query a layer of linear attention is a linear map of the second moments of the tokens, so that it is
-fitted by one regularised solve; beside it a ridge on summed tokens, which a single mean would see, and forests of
-trees on the features of both. Times are not asked for: the same case and seed would not give the same rows.
+fitted by one regularised solve; beside it a ridge on summed tokens, which a single mean would see, forests of trees
+on the features of both, and two layers that are trained on the same tokens: softmax attention, and attention along
+the path of tensors (`graph_twins`). Times are not asked for: the same case and seed would not give the same rows.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onelayer.errors import MissingExtraError
+from onelayer.lab import graph_twins
 from onelayer.lab.drawn import choose_ridge, draw_network, fit_ridge, standards, survives
 from onelayer.lab.experiment import Case, Preset, Row, Verdict
 from onelayer.lab.pictures import figure
 from onelayer.lab.statistics import Interval, Paired, interval_of, paired
 from onelayer.measure.encoding import COMPONENTS, encode
 from onelayer.measure.hints import READ, second_moments
+from onelayer.network.forward import forward
+from onelayer.network.weights import Attention, Embedding, Linear, Transformer
 
 Array = NDArray[Any]
 #: Of what is known of all networks, and which of them are seen, what the others are said to have.
@@ -31,11 +35,14 @@ HYPOTHESES = (
     "predicts it from the logarithms of axes better than a map of their sum.",
     "Whether answers survive in float16 is written in the largest and smallest weights.",
     "Trees on the same features foretell float16 no worse; the number of parameters, a sum, is the layer's.",
+    "A trained layer, of softmax attention or along the graph, is no better than the one that one solve fits.",
     "What was learned of some readouts says less of a kind that was not among them.",
 )
-EXTRAS = ("sklearn",)
+EXTRAS = ("sklearn", "torch")
 #: Who reads, and of which features.
-READERS = ("attention", "sum", "trees of attention", "trees of sum")
+READERS = ("attention", "sum", "trees of attention", "trees of sum", "trained softmax", "trained graph")
+#: The layers that are trained, and who attends to whom in them.
+TWINS: dict[str, graph_twins.Way] = {"trained softmax": "softmax", "trained graph": "graph"}
 TREES = 300
 #: A kind of readout that a second fit has not seen, and how many networks a fit and a question take.
 UNSEEN, FEWEST = "table", 4
@@ -48,7 +55,8 @@ def cases(preset: Preset) -> list[Case]:
 def run(case: Case, seed: int) -> list[Row]:
     rng = np.random.default_rng([seed, 23])
     tokens: list[Array] = []
-    sizes, alive, families, refused = [], [], [], 0
+    sizes, alive, families, refused, exact = [], [], [], 0, True
+    counting = counting_layer()
     while len(tokens) < case["networks"]:
         made = draw_network(rng)
         if made is None:
@@ -56,23 +64,55 @@ def run(case: Case, seed: int) -> list[Row]:
             continue
         model, X, Y = made
         tokens.append(encode(model))
+        exact = exact and bool((forward(counting, tokens[-1][None]) == model.n_parameters).all())
         sizes.append(np.log2(model.n_parameters))
         alive.append(survives(model, X, Y))
         families.append(model.ledger["readout"])
-    exact = all(t[:, COMPONENTS.index("size")].sum() == round(2**s) for t, s in zip(tokens, sizes, strict=True))
     summed = np.stack([t[:, READ].sum(axis=0) for t in tokens])
     moments = np.stack([second_moments(t) for t in tokens])
     size, lives, place = np.array(sizes), np.array(alive, float), np.arange(len(sizes))
     splits = {"": place < len(size) // 2, "unseen_": np.array(families) != UNSEEN}
     rows = []
     for how in READERS:
-        features, predict = moments if "attention" in how else summed, _by_trees if "trees" in how else _by_ridge
+        predict, chosen = _reader(how, tokens, moments if "attention" in how else summed, seed)
         row: Row = {"how": how, "exact": int(exact), "survive": float(lives.mean()), "refused": refused}
         for name, seen in splits.items():
-            judged = _judge(lambda *asked, by=predict, of=features: by(of, *asked, seed), size, lives, seen)
+            judged = _judge(predict, size, lives, seen)
             row |= {f"{name}{what}": value for what, value in judged.items()}
-        rows.append(row)
+        rows.append(row | _ends(chosen))
     return rows
+
+
+def counting_layer() -> Transformer:
+    """One head of linear attention with query and key 1 and the value `size`: it adds up sizes, at every token."""
+    d = len(COMPONENTS)
+    one, size = (np.eye(d + 1)[:, [COMPONENTS.index(name)]] for name in ("one", "size"))
+    last = np.eye(d + 1)[:, [d]]  # a channel of its own for the sum
+    attention = Attention(one[None], one[None], size[None], last.T[None].copy(), kind="linear")
+    return Transformer(attention, Embedding(lift=np.eye(d, d + 1)), readout=(Linear(last, np.zeros(1)),))
+
+
+def _reader(how: str, tokens: list[Array], features: Array, seed: int) -> tuple[Predict, list[graph_twins.Chosen]]:
+    """A way to predict, and a list that training adds to."""
+    chosen: list[graph_twins.Chosen] = []
+    if how not in TWINS:
+        by = _by_trees if "trees" in how else _by_ridge
+        return lambda wanted, seen: by(features, wanted, seen, seed), chosen
+
+    def train(wanted: Array, seen: Array) -> Array:
+        said, found = graph_twins.foretell(TWINS[how], tokens, READ, wanted, seen, seed)
+        chosen.append(found)
+        return said
+
+    return train, chosen
+
+
+def _ends(chosen: list[graph_twins.Chosen]) -> Row:
+    """The steps of all trainings of a reader, how many they were, and how many the budget of steps ended."""
+    if not chosen:
+        return dict.fromkeys(("trainings", "taken", "cut"))
+    cut = sum(found.ended_by == "budget" for found in chosen)
+    return {"trainings": len(chosen), "taken": sum(found.steps for found in chosen), "cut": cut}
 
 
 def _judge(predict: Predict, size: Array, lives: Array, seen: Array) -> dict[str, float | None]:
@@ -145,7 +185,8 @@ def verdict(rows: list[Row]) -> Verdict:
 
     (size, lives), (new_size, new_lives) = against(""), against("unseen_")
     findings = (
-        f"Number of parameters, given sizes: exact in all networks: {all(row['exact'] for row in rows)}.",
+        "Number of parameters, given sizes: one head of linear attention, evaluated as a network, gives it exactly "
+        f"in {'all' if all(row['exact'] for row in rows) else 'not all'} networks.",
         f"Number of parameters from axes, median relative error: {mean('attention', 'relative_error')}; of summed "
         f"tokens {mean('sum', 'relative_error')}; one over the other, seed by seed: {size}.",
         f"Survival in float16 (share {mean('sum', 'survive')}): right {mean('attention', 'float16_right')}, of "
@@ -157,6 +198,7 @@ def verdict(rows: list[Row]) -> Verdict:
         f"{mean('attention', 'unseen_float16_right')}, of summed tokens {mean('sum', 'unseen_float16_right')}, "
         f"more than the usual answer of the others, seed by seed: {new_lives}.",
         *(f"{how}: {_listed(some)}." for how, some in by.items() if some),
+        *(_beside_fitted(how, some, by["attention"]) for how, some in by.items() if how in TWINS and some),
         f"{sum(row['refused'] for row in by['sum'])} data sets were refused by the compiler and drawn again.",
     )
     says = (
@@ -172,3 +214,23 @@ def _listed(some: list[Row]) -> str:
     """The table of one reader: means over seeds."""
     size, tenth, right = (interval_of(some, value) for value in ("mean_error", "within_tenth", "float16_right"))
     return f"mean relative error of sizes {size}, within a tenth {tenth}; float16 right {right}"
+
+
+def _beside_fitted(how: str, some: list[Row], fitted: list[Row]) -> str:
+    """A trained layer against the fitted one, seed by seed, and how its trainings ended."""
+
+    def of(rows: list[Row], value: str) -> dict[int, Any]:
+        return {row["seed"]: row[value] for row in rows}
+
+    error, right = (
+        [paired(of(some, f"{split}{value}"), of(fitted, f"{split}{value}"), ratio) for split in ("", "unseen_")]
+        for value, ratio in (("mean_error", True), ("float16_right", False))
+    )
+    tenth = paired(of(some, "within_tenth"), of(fitted, "within_tenth"))
+    trainings, cut = (sum(row[name] for row in some) for name in ("trainings", "cut"))
+    return (
+        f"{how} against the fitted layer, seed by seed: mean relative error of sizes {error[0]} times as large, "
+        f"within a tenth {tenth} more, float16 {right[0]} more right; of a kind that was not fitted to {error[1]} "
+        f"times and {right[1]} more. The error on networks that judge stopped falling in {trainings - cut} of "
+        f"{trainings} trainings."
+    )
