@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not run `__getattr_
     from onelayer.compile.attention import equivalent, fit_attention, identify  # noqa: F401
     from onelayer.compile.bound import ErrorBound, bound_error  # noqa: F401
     from onelayer.compile.edit import Edit, edit, forget  # noqa: F401
+    from onelayer.compile.in_mean import compile_in_mean  # noqa: F401
     from onelayer.compile.learner import learner  # noqa: F401
     from onelayer.compile.logits import with_logits  # noqa: F401
     from onelayer.compile.memorize import memorize  # noqa: F401
@@ -52,6 +53,7 @@ _NAMES = {
     "onelayer.compile.attention": ("equivalent", "fit_attention", "identify"),
     "onelayer.compile.bound": ("ErrorBound", "bound_error"),
     "onelayer.compile.edit": ("Edit", "edit", "forget"),
+    "onelayer.compile.in_mean": ("compile_in_mean",),
     "onelayer.compile.learner": ("learner",),
     "onelayer.compile.logits": ("with_logits",),
     "onelayer.compile.memorize": ("memorize",),

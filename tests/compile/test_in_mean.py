@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import onelayer
 from onelayer import load
 from onelayer.compile.in_mean import compile_in_mean
 from onelayer.errors import HypothesisError, OptionError
@@ -25,6 +26,13 @@ def model() -> Model:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(means, "SHARES", (2.0**-19, 2.0**-21))
         return compile_in_mean(CUBIC, cells=2, steepness=20.0)
+
+
+def test_it_is_public_and_documented() -> None:
+    assert onelayer.compile_in_mean is compile_in_mean
+    assert "compile_in_mean" in onelayer.__all__
+    page = Path(__file__).parents[2] / "docs" / "reference.md"
+    assert ".. autofunction:: compile_in_mean\n" in page.read_text(encoding="utf-8")
 
 
 def mean_square(model: Model, n: int = 300) -> float:
