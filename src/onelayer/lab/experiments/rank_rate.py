@@ -4,6 +4,9 @@ Prompts are places and values; the wanted answer at a query is the mean of the v
 rho(u, v) = sum_k k^-alpha 2 sin(2 pi k u) cos(2 pi k v) has singular values k^-alpha. Places lie on a grid, and a
 head knows a row of numbers of each, so that its rank is all that limits it. Built: the first m terms, the nearest
 of all logits of rank m (Eckart and Young). The published rate of its mean square is m^(1 - 2 alpha).
+
+`learner("kernel")` is a smoother of another kind: its logits have rank d + 1, and a head of that rank gives it
+exactly. No head is trained on it here; what stands for it are heads that are trained on smoothers of higher rank.
 """
 
 from __future__ import annotations
@@ -157,6 +160,10 @@ def verdict(rows: list[Row]) -> Verdict:
     )
     answer, reason = endings.answer(rows, [row["loss"] < (1 + NEAR) * row["built"] for row in rows])
     findings.append(endings.said(rows))
+    findings.append(
+        'No head was trained on the smoother of learner("kernel"), which a head of rank d + 1 gives exactly; these '
+        "heads, whose smoothers have a higher rank than they, stand for it."
+    )
     return Verdict(answer, says + reason, tuple(findings))
 
 
