@@ -15,6 +15,7 @@ import onelayer
 from onelayer import to_torch
 from onelayer.errors import DataError, OptionError
 from onelayer.lab import trained
+from onelayer.lab.plateaus import Scale
 from onelayer.lab.runs import MILESTONES
 from onelayer.lab.sizes import NARROWEST
 from onelayer.lab.trained import (
@@ -233,6 +234,54 @@ def test_accuracy_against_steps_is_kept() -> None:
     assert accuracy[-1] == run.accuracy
     assert losses[-1] == run.loss < losses[0]
     assert run.seconds > 0
+
+
+def test_a_run_that_its_budget_ends_goes_back_to_its_best_weights() -> None:
+    """Contradictory answers, one row a step: no answer is ever all right, and the last count is nobody's best."""
+    task = Task(np.zeros((8, 1), int), np.array([[0], [1]] * 4))
+    budget = Budget(steps=203, batch=1, check=5, patience=100, warm_up=1)
+    run = train(Net(Shape(8, hidden=16), task), task, budget, 0.1)
+    losses = [loss for _, _, loss in run.curve]
+    assert run.ended_by == "budget"
+    assert run.loss == min(losses) < losses[-1]
+    out = torch.from_numpy(predict(run.net, task.tokens)).flatten(0, 1)
+    again = torch.nn.functional.cross_entropy(out, torch.from_numpy(task.answers).flatten())
+    assert float(again) == pytest.approx(run.loss, rel=1e-5)
+    plain = train(Net(Shape(8, hidden=16), task), task, replace(budget, decay="none"), 0.1)
+    assert plain.loss == losses[-1]
+
+
+def test_a_run_that_knows_all_keeps_the_weights_that_do() -> None:
+    """It was about to halve its rate, which would have put back weights that know less."""
+    task = facts(6)
+    known = train(Net(Shape(16, hidden=64), task), task, Budget(steps=1000), 1e-2)
+    assert known.exact
+    run = Training(known.net, task, Budget(steps=10), 1e-2)
+    run.patience.best, run.patience.halves = 0.0, lambda *_: True  # type: ignore[method-assign]
+    run.kept = [torch.zeros_like(tensor) for tensor in run.kept]
+    found = run.finish()
+    assert found.exact
+    assert (predict(found.net, task.tokens).argmax(-1) == task.answers).all()
+
+
+def test_digits_are_answers_of_many_classes_with_few_outputs() -> None:
+    rng = np.random.default_rng(2)
+    X, classes = np.array([[0, 1], [2, 3], [1, 3]]), rng.permutation(64)[:6].reshape(3, 2)
+    task = Task(X, np.stack([classes // 8, classes % 8], -1), "digits")
+    whole = Task(X, classes)
+    assert task.outputs == 2 * (task.answers.max() + 1) < whole.outputs
+    run = train_tuned(Shape(16, hidden=32), task, Budget(steps=1000))
+    assert run.exact
+    assert run.answers == 6
+    said = predict(run.net, X).reshape(3, 2, 2, -1).argmax(-1)
+    assert (said @ (8, 1) == classes).all()
+    logits = torch.from_numpy(predict(run.net, X)).reshape(12, -1)
+    each = torch.nn.functional.cross_entropy(logits, torch.from_numpy(task.answers).flatten())
+    assert run.loss == pytest.approx(2 * float(each), rel=1e-5)
+    digit = [np.bincount(column) / 6 for column in task.answers.reshape(6, 2).T]
+    entropies = [-(p[p > 0] * np.log(p[p > 0])).sum() for p in digit]
+    assert Scale.of(task).constant == pytest.approx(sum(entropies))
+    assert Scale.of(task).least == pytest.approx(0.0)
 
 
 def test_a_run_that_is_left_and_taken_up_is_the_same_run() -> None:

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 Scope = Literal["token", "sequence", "last"]
-#: classes: logits, cross-entropy. numbers: the class itself is the output. reals: within a tolerance.
-Kind = Literal["classes", "numbers", "reals"]
+#: classes: logits, cross-entropy. digits: the same for each digit of a class. numbers: the class itself is the
+#: output. reals: within a tolerance.
+Kind = Literal["classes", "digits", "numbers", "reals"]
 
 
 def framework() -> Any:
@@ -57,7 +58,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Task:
-    """Tokens [N, n, d] or ids [N, n], and answers: [N, n] or [N] classes, [N, n, q] or [N, q] reals."""
+    """Tokens [N, n, d] or ids [N, n], and answers: [N, n] or [N] classes, [N, n, q] or [N, q] digits or reals."""
 
     tokens: Array
     answers: Array
@@ -77,6 +78,8 @@ class Task:
         """Width of a model's last layer."""
         if self.kind == "classes":
             return int(self.answers.max()) + 1
+        if self.kind == "digits":
+            return int(self.answers.shape[-1]) * (int(self.answers.max()) + 1)
         return 1 if self.kind == "numbers" else int(self.answers.shape[-1])
 
     @property

@@ -50,6 +50,11 @@ class Scale:
             pairs = _number(np.stack([inputs, answers], 1))
             joint, alone = _entropy(pairs), _entropy(inputs)
             return cls(_entropy(_number(answers)), max(0.0, joint - alone), len(answers))
+        if task.kind == "digits":  # of what each digit is by itself
+            columns = [np.stack([inputs, column], 1) for column in answers.T]
+            constant = sum(_entropy(_number(column[:, 1])) for column in columns)
+            least = sum(_entropy(_number(column)) - _entropy(inputs) for column in columns)
+            return cls(constant, max(0.0, least), len(answers))
         rows = answers.reshape(len(answers), -1).astype(np.float64)
         means = np.stack([np.bincount(inputs, column) for column in rows.T], 1) / np.bincount(inputs)[:, None]
         inside, around = rows - means[inputs], rows - rows.mean(axis=0)

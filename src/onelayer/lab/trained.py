@@ -115,11 +115,24 @@ class Training:
             while True:
                 if self.step % self.budget.check == 0 or self.step >= until:
                     found = self.found = replace(self._count(), seconds=self.seconds + time.process_time() - start)
-                    done = found.plateau or (found.exact and self.task.kind != "reals")
+                    done = found.plateau or self._is_whole(found)
                     if (watch is not None and watch(found)) or done or self.step >= until:
                         self.seconds = found.seconds
                         return found
                 self._advance()
+
+    def finish(self, watch: Watch | None = None) -> Run:
+        """To the end, and back to the best weights: the last ones have the noise of their last batches."""
+        found = self.go(self.budget.steps, watch)
+        if self.budget.decay != "plateau" or self._is_whole(found) or self.patience.best >= found.loss:
+            return found
+        self._copy(self.kept, self.net.parameters())
+        best = _judge_run(self.torch, self.net, self.task, self.data)
+        return replace(found, right=best.right, loss=best.loss)
+
+    def _is_whole(self, found: Run) -> bool:
+        """Whether nothing is left to learn; numbers within their tolerance may still come nearer."""
+        return found.exact and self.task.kind != "reals"
 
     def _count(self) -> Run:
         """How it stands, and whether the rate is to be halved."""
@@ -128,7 +141,8 @@ class Training:
             self.curve.append((self.step, found.accuracy, found.loss))
             if self.patience.is_best(found.loss):
                 self._copy(self.net.parameters(), self.kept)
-            if self.budget.decay == "plateau" and self.patience.halves(self.step, found.loss):
+            decays = self.budget.decay == "plateau" and not self._is_whole(found)
+            if decays and self.patience.halves(self.step, found.loss):
                 self.factor /= 2
                 self._copy(self.kept, self.net.parameters())
                 self.optimiser.state.clear()  # its means belong to the weights that were left
@@ -157,7 +171,7 @@ def train(net: Any, task: Task, budget: Budget, rate: float, seed: int = 0, watc
 
     ``net`` is a `Net`, or `to_torch(model)` of a constructed model, whose classes are numbers.
     """
-    return Training(net, task, budget, rate, seed).go(budget.steps, watch)
+    return Training(net, task, budget, rate, seed).finish(watch)
 
 
 def train_tuned(
@@ -183,7 +197,7 @@ def train_tuned(
             by_noise, worse = by_noise or len(worse) < len(runs[half:]), runs[half:]
         spent += sum(run.seconds for run in worse)
         runs, until = [run for run in runs if run not in worse], longer
-    ended = runs[0].go(budget.steps, watch)
+    ended = runs[0].finish(watch)
     return replace(ended, seconds=ended.seconds + spent, by_noise=by_noise)
 
 
@@ -217,7 +231,15 @@ def _loss(torch: Any, net: Any, task: Task, tokens: Tensor, answers: Tensor, len
 def _mean_loss(torch: Any, task: Task, out: Tensor, wanted: Tensor) -> Any:
     if task.kind == "classes":
         return torch.nn.functional.cross_entropy(out, wanted)
+    if task.kind == "digits":  # each by itself: the sum is the cross-entropy of all of them
+        digits = wanted.shape[-1]
+        return digits * torch.nn.functional.cross_entropy(_by_digit(out, digits).flatten(0, 1), wanted.flatten())
     return ((out - wanted) ** 2).sum(-1).mean() / 2
+
+
+def _by_digit(out: Tensor, digits: int) -> Tensor:
+    """Outputs [T, digits, base]."""
+    return out.unflatten(-1, (digits, -1))
 
 
 def _answered_places(
@@ -241,6 +263,8 @@ def _judge_run(torch: Any, net: Any, task: Task, data: Rows) -> Run:
             loss += float(_mean_loss(torch, task, out, wanted)) * len(out)
             if task.kind == "classes":
                 right += int((out.argmax(-1) == wanted).sum())
+            elif task.kind == "digits":
+                right += int((_by_digit(out, wanted.shape[-1]).argmax(-1) == wanted).all(-1).sum())
             else:
                 allowed = task.tolerance if task.kind == "reals" else 0.5
                 right += int(((out - wanted).abs().amax(-1) <= allowed).sum())
@@ -253,7 +277,7 @@ def _on_torch(torch: Any, task: Task, dtype: Any) -> tuple[Tensor, Tensor, Tenso
     answers = torch.from_numpy(np.array(task.answers))
     if task.kind == "numbers":
         answers = answers[..., None]
-    answers = answers.to(torch.int64 if task.kind == "classes" else dtype)
+    answers = answers.to(torch.int64 if task.kind in ("classes", "digits") else dtype)
     tokens = torch.from_numpy(np.array(task.tokens))
     lengths = None if task.lengths is None else torch.from_numpy(np.asarray(task.lengths, np.int64))
     return tokens if tokens.ndim == 2 else tokens.to(dtype), answers, lengths

@@ -83,12 +83,14 @@ def run(case: Case, seed: int) -> list[Row]:
 def _train(net: Any, task: Any, case: Case, seed: int) -> list[Any]:
     """Runs from the weights that the net has: at each rate where they are to be kept, else at the best one."""
     from copy import deepcopy
+    from dataclasses import replace
 
     from onelayer.lab.trained import Budget, Shape, train, train_tuned
 
     budget = Budget(case["steps"], RATES, ("adam",), check=CHECK, patience=PATIENCE)
     if case["part"] == "keep":
-        return [train(deepcopy(net), task, budget, rate, seed) for rate in RATES]
+        plain = replace(budget, decay="none")  # else a run would go back to the compiled weights
+        return [train(deepcopy(net), task, plain, rate, seed) for rate in RATES]
     # The shape is that of the constructed net, which is given.
     return [train_tuned(Shape(1), task, budget, seed, watch=lambda found: bool(found.exact), net=net)]
 
