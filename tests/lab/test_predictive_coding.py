@@ -102,12 +102,18 @@ def test_where_a_gap_opens_is_said_by_setting() -> None:
     for model, ratio, said in (
         ("one layer", 1.0, {}),
         ("sharper", 2.0, {}),
+        ("no hidden units", 0.5, {}),
         ("two layers", 2.0, {"ended_by": "budget"}),
     ):
         for how, loss in (("backprop", 1.0), ("kl", 1.0), ("gaussian", ratio)):
             rows += [row(how, s, loss * (1 + 0.01 * s), model=model, **said) for s in range(5)]
     says = CODING.verdict(rows).says
-    for model, word in (("one layer 1", "no gap"), ("sharper 2", "a gap"), ("two layers 2", "open")):
+    for model, word in (
+        ("one layer 1", "no gap"),
+        ("sharper 2", "a gap"),
+        ("no hidden units 0.5", "a gap the other way"),
+        ("two layers 2", "open"),
+    ):
         assert re.search(rf"bytes, {model} \([^()]*\) \({word}\)", says), says
 
 

@@ -239,7 +239,7 @@ def _mean_loss(torch: Any, task: Task, out: Tensor, wanted: Tensor) -> Any:
 
 def _by_digit(out: Tensor, digits: int) -> Tensor:
     """Outputs [T, digits, base]."""
-    return out.unflatten(-1, (digits, -1))
+    return out.view(len(out), digits, -1)
 
 
 def _answered_places(

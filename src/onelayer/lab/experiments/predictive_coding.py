@@ -218,9 +218,13 @@ def _stands(own: list[Row], others: list[Row], against: Paired) -> str:
 
 
 def _gap(rows: list[Row]) -> str:
-    """Whether Gaussians end clearly higher than softmaxes, in one task and model."""
+    """Whether one of both divergences ends clearly higher, in one task and model; runs that still learned do not."""
     own, others = _of(rows, "gaussian"), _of(rows, "kl")
-    return {"worse": "a gap", "level": "no gap", "open": "open"}[_stands(own, others, _gaussian_over_kl(rows))]
+    between = _gaussian_over_kl(rows)
+    stands = _stands(own, others, between)
+    if between.below and not all(r["accuracy"] >= SOLVED for r in [*own, *others]):
+        return "open" if any(map(learning, others)) else "a gap the other way"
+    return {"worse": "a gap", "level": "no gap", "open": "open"}[stands]
 
 
 def _finding(task: str, model: str, name: str, some: list[Row]) -> str:
