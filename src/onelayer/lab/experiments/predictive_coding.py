@@ -218,7 +218,7 @@ def _stands(own: list[Row], others: list[Row], against: Paired) -> str:
 
 
 def _gap(rows: list[Row]) -> str:
-    """Whether one of both divergences ends clearly higher, in one task and model; runs that still learned do not."""
+    """Whether one of both ends clearly higher, in one task and model; runs that still learned do not tell."""
     own, others = _of(rows, "gaussian"), _of(rows, "kl")
     between = _gaussian_over_kl(rows)
     stands = _stands(own, others, between)
