@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import pytest
+
 from onelayer.lab import find
 from onelayer.lab.experiment import Row, Verdict
 
@@ -17,6 +20,19 @@ def row(model: str, seed: int, bits: float, **said: Any) -> Row:
     if model == "trained":
         made |= {"load": 2.0, "steps": 100, "taken": 100, "by_noise": 0, "ended": 1, "ended_by": "plateau"}
     return made | said
+
+
+def test_digits_are_the_answers_and_every_size_has_a_twin_for_many_classes() -> None:
+    answers = np.arange(4096).reshape(8, 512)
+    found = CAPACITY.digits(answers, 4096)
+    assert found.shape == (8, 512, 3)
+    assert set(found.ravel()) == set(range(16))
+    assert (found @ (1, 16, 256) == answers).all()
+    twins = [case for case in CAPACITY.cases("full") if case["model"] == "trained"]
+    assert {(case["size"], case["classes"]) for case in twins} >= {(size, 4096) for size in (2000, 8000, 32000)}
+    (trained,) = CAPACITY.run({**twins[0], "classes": 256, "load": 0.2, "steps": 1500}, 0)
+    assert trained["ended_by"] == "all right"
+    assert trained["bits"] == pytest.approx(8 * trained["answers"], rel=0.1)
 
 
 def judged(constructed: float, trained: float, **said: Any) -> Verdict:

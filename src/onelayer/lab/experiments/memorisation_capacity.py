@@ -2,7 +2,9 @@
 
 A trained model need not know an answer to hold something of it: what it holds is the entropy of all answers minus
 what is left of it given the model (its cross-entropy), as in Morris et al.; a constructed model gives every answer
-and holds all of it. Twins are given two to four bits a parameter and trained until their loss stops falling.
+and holds all of it. Twins are given two or three bits a parameter, and trained until their loss stops falling or
+their steps are spent. Of 256 classes and more they answer with digits of 16, each a choice of its own, as a built
+model answers with one number: a last layer with an output for every class would be most of their weights, or more.
 """
 
 from __future__ import annotations
@@ -39,17 +41,19 @@ EXTRAS = ("torch",)
 n, VOCABULARY = 4, 48
 #: A model of the largest size that fits is found within this factor of its number of sequences.
 FINE = 2**0.125
-#: Sequences at one step of training, fewer where they would have more logits than this.
-MOST_ROWS, MOST_LOGITS = 128, 2**17
+#: Sequences at one step of training.
+ROWS = 128
+#: The most classes that a twin has an output for, each; of more it answers with digits of this base.
+BASE = 16
 #: Steps of all rates and optimisers together until one of them is left.
-CHOOSING = 8000
-#: Bits a parameter that a twin of this size and so many classes is given, where 2 are not enough to fill it: it
-#: holds less of more (measured with seed 0).
-LOADS = {(8000, 256): 4.0, (32000, 256): 3.0}
+CHOOSING = 6000
+#: Bits a parameter that a twin is given, by its size. Of four it holds less than of fewer, nearly all of two if it
+#: has the steps (measured with seed 0); of three it comes to the end of its learning sooner than of two.
+LOADS = {2000: 3.0, 8000: 3.0, 32000: 2.0}
 #: Models, and how they are drawn.
 LOOKS = (("float32", "o", "--"), ("float64", "D", "--"), ("trained", "v", "-"))
 #: The most steps of a twin, by its size.
-STEPS = {2000: 36000, 8000: 36000, 32000: 12000}
+STEPS = {2000: 24000, 8000: 24000, 32000: 12000}
 
 
 def cases(preset: Preset) -> list[Case]:
@@ -62,11 +66,10 @@ def cases(preset: Preset) -> list[Case]:
         for dtype in (("float32",) if quick else ("float32", "float64"))
     ]
     made += [
-        {"model": "trained", "size": size, "classes": C, "load": LOADS.get((size, C), 2.0)}
+        {"model": "trained", "size": size, "classes": C, "load": LOADS[size]}
         | {"steps": 1000 if quick else STEPS[size]}
         for C in classes
         for size in sizes
-        if size > 4 * C  # below, the last layer of a twin alone is larger
     ]
     return made
 
@@ -80,6 +83,12 @@ def facts(N: int, classes: int, seed: int) -> tuple[Any, Any]:
     """Different sets of 4 of 48 tokens, an answer at each; those of a smaller N come first."""
     rng = np.random.default_rng([seed, 31])
     return all_sets()[rng.permutation(len(all_sets()))[:N]], rng.integers(0, classes, (N, n))
+
+
+def digits(answers: Any, classes: int) -> Any:
+    """Of each answer, from the last one on."""
+    places = BASE ** np.arange(round(math.log(classes, BASE)))
+    return answers[..., None] // places % BASE
 
 
 def computes(case: Case) -> Callable[[Case, int], list[Row]]:
@@ -126,13 +135,12 @@ def _train(case: Case, seed: int) -> list[Row]:
     entropy = math.log2(case["classes"])
     N = max(1, round(case["load"] * case["size"] / (n * entropy)))
     X, Y = facts(N, case["classes"], seed)
-    Y[0], Y[-1] = case["classes"] - 1, 0  # the last layer has an output for every class
     X[0, -1] = VOCABULARY - 1 if VOCABULARY - 1 not in X[0] else X[0, -1]
-    task = Task(X, Y)
+    Y[0], Y[-1] = case["classes"] - 1, 0  # the last layer has an output for every class, or every digit
+    task = Task(X, Y) if case["classes"] <= BASE else Task(X, digits(Y, case["classes"]), "digits")
     shape = fill(Shape(1), task, case["size"])
-    batch = min(MOST_ROWS, max(MOST_ROWS // 4, MOST_LOGITS // case["classes"]))
     check, patience = (25, 8) if N < 1000 else (100, 8) if N < 16000 else (250, 4)  # a count reads all answers
-    budget = Budget(steps=case["steps"], choosing=CHOOSING, short=0.02, check=check, patience=patience, batch=batch)
+    budget = Budget(steps=case["steps"], choosing=CHOOSING, short=0.02, check=check, patience=patience, batch=ROWS)
     ended = train_tuned(shape, task, budget, seed)
     bits = max(0.0, N * n * (entropy - ended.loss / math.log(2)))
     return [_row(count_parameters(shape, task), ended.right, bits, 2, shape.hidden) | ended.end]
