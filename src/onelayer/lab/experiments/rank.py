@@ -2,11 +2,9 @@
 
 The bits are those of the nearest two of M contexts of one token of each sequence, log2(span / distance) in the
 largest coordinate, beside the same for the values of these tokens, without attention (the control), and for points
-drawn at random. Contexts of two tokens of one sequence are apart as their queries are, so that for them the rank of
-the queries counts; their own tokens tell them apart as well. A head and its control have the tokens and the W_V of
-one seed, size and rank: what they differ by is due to attention. The control and random points differ by W_V, in
-which some directions are longer than others. A million contexts are looked at up to rank 4; at rank 8 their nearest
-pair takes minutes to find, and 65,536 are the most.
+drawn at random. A head and its control have the tokens and the W_V of one seed, size and rank: what they differ by
+is due to attention. The control and random points differ by W_V, in which some directions are longer than others.
+A million contexts are looked at up to rank 4; at rank 8, where their nearest pair takes minutes to find, 65,536.
 The other half of the law: trained models whose weights are rounded to b bits, and the fewest that keep 95% of the
 answers that the model has without rounding.
 """
