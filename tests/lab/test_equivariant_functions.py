@@ -42,6 +42,10 @@ def test_twins_are_compared_with_models_no_larger_of_their_own_target_and_seed()
     found, without = experiment.compare(small, 2, 700)
     assert (found.found.count, found.missing, without) == (2, 3, 6)
     assert any("6 have none so small" in text for text in experiment.verdict(small).findings)
+    none = [{**row, "parameters": 10**6} if row["how"] != "trained" else row for row in rows_of()]
+    (told,) = (text for text in experiment.verdict(none).findings if text.startswith("trained"))
+    assert "where no constructed one is so small" in told
+    assert "nan" not in told
 
 
 @pytest.mark.parametrize(("power", "answer"), [(-0.5, "yes"), (-0.4, "no")])

@@ -210,7 +210,8 @@ def _twins(rows: list[Row], n: int) -> str:
     for size, error in factors(twins, "size", "measured").items():
         found, without = compare(rows, n, size)
         lacks = f"; {without} have none so small" if without else ""
-        said.append(f"{error} at {size:,}, which is {found} times that of the best constructed{lacks}")
+        told = f"which is {found} times that of the best constructed{lacks}"
+        said.append(f"{error} at {size:,}, {told if found.found.count else 'where no constructed one is so small'}")
     listed, targets = ", ".join(said), ", ".join(sorted({row["target"] for row in twins}))
     ended = tally(row.get("ended_by") for row in twins)
     return (
