@@ -12,6 +12,14 @@ def test_a_no_needs_runs_whose_loss_had_stopped_falling() -> None:
     assert answer([FLAT, CUT], [False, False])[0] == "open"
     assert answer([CUT, CUT], [True, True]) == ("yes", "")
     assert answer([FLAT, RIGHT], [False, True])[0] == "partly"
+    assert answer([FLAT, CUT, RIGHT], [False, False, True])[0] == "partly"
+
+
+def test_in_part_needs_a_run_that_came_to_its_end_without() -> None:
+    found, reason = answer([CUT, RIGHT], [False, True])
+    assert found == "open"
+    assert reason == " Of the 1 that did not, 1 were still learning when their budget of steps ended."
+    assert of_settings([([CUT, RIGHT], False), ([RIGHT], True)])[0] == "open"
 
 
 def test_settings_are_judged_by_all_of_their_runs() -> None:

@@ -41,17 +41,24 @@ def said(rows: Sequence[Row]) -> str:
 
 
 def answer(rows: Sequence[Row], good: Sequence[bool]) -> tuple[Answer, str]:
-    """Whether training found it, from runs and whether each did; and the reason if that stays open."""
+    """Whether training found it, from runs and whether each did; and the reason if that stays open.
+
+    It is found in part only if a run that did not find it had come to its end: of others nobody knows.
+    """
     if good and all(good):
         return "yes", ""
-    if any(good):
-        return "partly", _reason(rows, good)
     reason = _reason(rows, good)
+    if any(good):
+        at_end = any(not fine and not learning(row) for row, fine in zip(rows, good, strict=True))
+        return ("partly" if at_end else "open"), reason
     return ("open" if reason else "no"), reason
 
 
 def of_settings(settings: Sequence[tuple[Sequence[Row], bool]]) -> tuple[Answer, str]:
-    """The same of settings, each with its runs and whether they did; "open" if there are none."""
+    """The same of settings, each with its runs and whether they did; "open" if there are none.
+
+    Of a setting that did not, runs that are not all right tell whether it came to an end.
+    """
     failed = [rows for rows, good in settings if not good]
     cut = sum(any(learning(row) for row in rows) for rows in failed)
     reason = (
@@ -61,7 +68,8 @@ def of_settings(settings: Sequence[tuple[Sequence[Row], bool]]) -> tuple[Answer,
     )
     if len(failed) == len(settings):
         return ("open" if cut or not settings else "no"), reason
-    return ("partly" if failed else "yes"), reason
+    at_end = any(not learning(row) and row.get("ended_by") != "all right" for rows in failed for row in rows)
+    return ("yes" if not failed else "partly" if at_end else "open"), reason
 
 
 def _reason(rows: Sequence[Row], good: Sequence[bool]) -> str:
