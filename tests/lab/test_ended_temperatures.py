@@ -75,6 +75,22 @@ def test_a_head_is_watched_from_its_start(start: float) -> None:
     assert found["ended_by"] in ("all right", "budget")
 
 
+def test_the_temperature_is_that_of_the_weights_that_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the best ones, to which a run goes back that its budget ended."""
+    levels, sets = add_query(6, np.array(list(combinations(range(6), 3))))
+    ends = []
+
+    def kept(*given: Any) -> Any:
+        ends.append(train(*given))
+        start_head(ends[-1].net, 0.5, 7.0)
+        return ends[-1]
+
+    monkeypatch.setattr("onelayer.lab.trained_temperatures.train", kept)
+    found = train_from(1.0, levels, sets, 20, 0)
+    assert found["beta"] == pytest.approx(7.0)
+    assert json.loads(found["path"])[-1] == [ends[-1].steps, 7.0]
+
+
 @pytest.mark.parametrize("seed", [0, 1])
 def test_without_attention_sets_of_equal_means_have_one_answer(seed: int) -> None:
     """W_Q = W_K = 0 gives no gradient to either, and contexts are means: one answer for each mean, and no more."""

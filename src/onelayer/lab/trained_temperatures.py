@@ -42,6 +42,7 @@ def train_from(start: float, levels: Array, sets: Array, steps: int, seed: int) 
         return False
 
     ended = train(net, task, Budget(steps=steps, check=CHECK), rate, seed, watch)
+    path[-1] = ended.steps, of_head(ended.net, query)  # it may have gone back to better weights
     kept = np.unique(np.linspace(0, len(path) - 1, POINTS).round().astype(int))
     points = json.dumps([[path[k][0], float(f"{path[k][1]:.4g}")] for k in kept])
     done = {"accuracy": ended.accuracy, "taken": ended.steps, "ended_by": ended.ended_by}
