@@ -53,3 +53,13 @@ def test_what_is_said_of_the_edges_follows_from_the_draws() -> None:
     for row in rows:
         row["coldest"] = None if row["beta"] is None and row["seed"] == 0 else row["coldest"]
     assert "(3 left out)" in " ".join(find("softmax-and-boltzmann").verdict(rows).findings)
+
+
+def test_draws_without_a_hot_edge_are_counted() -> None:
+    rows = [row for seed in range(5) for row in rows_of("random", seed)]
+    draws = [row for row in rows if row["beta"] is None]
+    draws[0]["hot_edge"] = None  # two means nearer than the bits
+    apart = sum(row["hot_edge"] == 0 for row in draws)
+    said = " ".join(find("softmax-and-boltzmann").verdict(rows).findings)
+    assert apart < len(draws) == 15
+    assert f"no head is too hot, in {apart} of 15" in said

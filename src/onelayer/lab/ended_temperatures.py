@@ -54,6 +54,7 @@ def draw_trained(axes: Any, trained: list[Row]) -> None:
         axes.plot([], [], color=f"C{number}", label=f"from {start:g}")
     axes.set(xlabel="step of Adam", ylabel="inverse temperature of the trained head", yscale="log")
     axes.set_xscale("symlog", linthresh=20)
+    axes.set_xlim(left=0)
     if trained:
         axes.axhspan(trained[0]["hot_edge"], trained[0]["cold_edge"], color="grey", alpha=0.2)
         axes.set_title("grey: the window of float32; dotted: not all learned", fontsize="small")

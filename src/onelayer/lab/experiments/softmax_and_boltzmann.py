@@ -4,9 +4,8 @@ Of evenly spaced levels both edges of the window are derived. Of random levels t
 differ, so the hot one is 0, or, where two means are nearer than the bits, none is derived. Nothing is claimed of
 what lies between the edges: sets meet there wherever their values change order, which is counted.
 
-Trained heads answer at a token of its own, the query, the same in all sequences: it sees its context only, so that
-sets of equal means are told apart by attention alone. It is one more entry of each set, and the edges are those of
-such sets.
+Trained heads answer at one token, the query, the same in all sequences, which sees its context only: attention
+alone tells sets of equal means apart. It is one more entry of each set, and the edges are those of such sets.
 """
 
 from __future__ import annotations
@@ -163,9 +162,7 @@ def plot(rows: list[Row]) -> Any:
         left.axhline(most, color="grey", linestyle="--")
         left.annotate(dtype, (2.0, most), ha="left", va="bottom", color="grey")
     left.set(xlabel="inverse temperature", ylabel="bits that tell the nearest two sets apart")
-    middle.set(
-        xlabel="inverse temperature", ylabel="share of draws whose sets are all told apart", ylim=(-0.03, 1.03)
-    )
+    middle.set(xlabel="inverse temperature", ylabel="share of draws with all sets apart", ylim=(-0.03, 1.03))
     for axes in (left, middle):
         axes.set_xscale("log", base=2)
     found = [row for row in rows if row["part"] == "lemmas"]
@@ -221,10 +218,10 @@ def _compare_edges(rows: list[Row]) -> list[str]:
     for (levels, n, spacing), some in _by_size(rows, "window").items():
         draws = _drawn(some)
         ratios = geometric_of(draws, lambda row: row["cold_edge"] / row["coldest"] if row["coldest"] else None)
-        hot = [row["hot_edge"] for row in draws]
-        derived = f"the hot edge is {hot[0]:.3g}"
-        if spacing == "random":
-            apart = share(edge == 0 for edge in hot)
+        if spacing == "even":
+            derived = f"the hot edge is {draws[0]['hot_edge']:.3g}"
+        else:
+            apart = share(row["hot_edge"] == 0 for row in draws)
             derived = f"means differ by {BITS['float32']} bits, so that no head is too hot, in {apart} draws"
         said.append(
             f"{n} of {levels} {spacing} levels: the derived cold edge is {ratios} times the coldest power of two "
