@@ -141,3 +141,8 @@ def test_the_slope_s_interval_is_that_of_scipy() -> None:
 
 def test_words_are_counted_the_most_frequent_first() -> None:
     assert tally(["plateau", None, "budget", "plateau"]) == "plateau 2, budget 1, not recorded 1"
+
+
+def test_equal_values_lie_within_nothing() -> None:
+    assert str(geometric([800.0] * 5)) == "800 (within 0%)"
+    assert str(geometric([1.0, 1.02, 0.99])) == "1 (within 3.8%)"

@@ -143,7 +143,8 @@ class Factor:
             return f"{self.mean:.3g}{_dropped(self.dropped)}"
         if self.factor > 100:
             return f"{self.mean:.3g} (too few to say how near){_dropped(self.dropped)}"
-        near = f"{100 * (self.factor - 1):.2g}%" if self.factor < 1.1 else f"a factor of {self.factor:.3g}"
+        off = round(self.factor - 1, 9)  # of equal values, what rounding leaves
+        near = f"{100 * off:.2g}%" if self.factor < 1.1 else f"a factor of {self.factor:.3g}"
         return f"{self.mean:.3g} (within {near}){_dropped(self.dropped)}"
 
 

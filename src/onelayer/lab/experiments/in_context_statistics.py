@@ -39,7 +39,7 @@ NEAR, ZERO = 0.05, 0.01
 
 def cases(preset: Preset) -> list[Case]:
     quick = preset == "quick"
-    layers, steps, batch = (3, 300, 128) if quick else (3, 1200, 128)
+    layers, steps, batch = (3, 300, 128) if quick else (3, 4800, 128)
     made: list[Case] = [
         {"task": task, "model": "built", "width": 0, "layers": 1, "steps": 0, "batch": 0} for task in NOISE
     ]

@@ -32,7 +32,7 @@ SAME = 0.95
 
 
 def cases(preset: Preset) -> list[Case]:
-    n, T, steps = (5, 20, 600 if preset == "quick" else 1500)
+    n, T, steps = (5, 20, 600 if preset == "quick" else 6000)
     return [
         {"model": kind, "n": n, "T": T, "noise": noise, "steps": steps, "batch": 32}
         for noise in ((0.01,) if preset == "quick" else (0.01, 0.1))

@@ -36,7 +36,7 @@ FOUND = 1e-3
 
 def cases(preset: Preset) -> list[Case]:
     quick = preset == "quick"
-    width, many, batch = (32, (800,), 64) if quick else (32, (800, 3000), 64)
+    width, many, batch = (32, (800,), 64) if quick else (32, (800, 3000, 12000), 64)
     built: Case = {"model": "built", "width": 0, "steps": 0, "batch": 0}
     return [built, *({"model": "trained", "width": width, "steps": steps, "batch": batch} for steps in many)]
 
