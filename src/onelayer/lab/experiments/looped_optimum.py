@@ -123,11 +123,14 @@ def plot(rows: list[Row]) -> Any:
     for at, start in enumerate(sorted({row["start"] for row in rows})):
         some = [row for row in rows if row["start"] == start and row["examples"] == most]
         # Each a little to the right of the one before: their bars would hide one another.
-        some = [{**row, "ratio": row["loss"] / row["built"], "loops": row["loops"] + 0.1 * at} for row in some]
+        some = [{**row, "ratio": row["loss"] / row["built"], "loops": row["loops"] + 0.05 * at} for row in some]
         factor_line(left, factors(some, "loops", "ratio"), f"from {start}", marker="osD"[at % 3])
         factor_line(right, factors(some, "loops", "off"), f"from {start}", marker="osD"[at % 3])
     left.set(xlabel="loops", ylabel="loss over that of the best multiple of the identity")
     right.set(xlabel="loops", ylabel="distance of A to it, relative", yscale="log")
+    for axes in (left, right):
+        axes.set_title(f"{most} examples", fontsize="small")
+        axes.set_xticks(sorted({row["loops"] for row in rows}))
     left.legend()
     return made
 

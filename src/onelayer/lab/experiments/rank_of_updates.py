@@ -177,9 +177,7 @@ def plot(rows: list[Row]) -> Any:
             curve = {gone: interval_of(_by(rows, part), f"{which} {gone:g}") for gone in SHARES}
             if _by(rows, part):
                 line(middle, curve, f"{name}, {which} gone", linestyle=style)
-    middle.set(
-        xlabel="share of units gone", ylabel="hinge loss (compiled: share of wrong answers)", ylim=(-0.1, 4.2)
-    )
+    middle.set(xlabel="share of units gone", ylabel="hinge loss (compiled: share of wrong answers)", ylim=(-0.1, 6))
     for k in (2, 3, 5):
         some = [row for row in _by(rows, "twin") if row["deciding"] == k]
         points = interval_by_group(some, "rank", "accuracy")
