@@ -57,7 +57,7 @@ def answer(rows: Sequence[Row], good: Sequence[bool]) -> tuple[Answer, str]:
 def of_settings(settings: Sequence[tuple[Sequence[Row], bool]]) -> tuple[Answer, str]:
     """The same of settings, each with its runs and whether they did; "open" if there are none.
 
-    Of a setting that did not, runs that are not all right tell whether it came to an end.
+    Of a setting that did not, its runs are those that tell why: it is counted as ended if any of them is.
     """
     failed = [rows for rows, good in settings if not good]
     cut = sum(any(learning(row) for row in rows) for rows in failed)
@@ -68,7 +68,7 @@ def of_settings(settings: Sequence[tuple[Sequence[Row], bool]]) -> tuple[Answer,
     )
     if len(failed) == len(settings):
         return ("open" if cut or not settings else "no"), reason
-    at_end = any(not learning(row) and row.get("ended_by") != "all right" for rows in failed for row in rows)
+    at_end = any(not learning(row) for rows in failed for row in rows)
     return ("yes" if not failed else "partly" if at_end else "open"), reason
 
 
