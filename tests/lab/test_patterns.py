@@ -146,6 +146,6 @@ def test_a_change_of_weights_that_are_no_numbers_is_refused() -> None:
 
 def test_a_layer_whose_units_all_died_goes_back_to_its_best_weights() -> None:
     X, y = patterns.draw(np.random.default_rng(0), 5, 32, EYE)
-    found = patterns.train(lambda _: (X, y), (X, y), 5, 20, 1, 200, 10.0, 0)
+    found = patterns.train(lambda _: (X, y), (X, y), 5, 20, patterns.WIDTH, 200, 30.0, 0)
     assert found.lost
     assert np.ptp(found.scores(X), axis=0).any()
