@@ -16,7 +16,7 @@ X, Y = rng.standard_normal((120, 4, 3), dtype=np.float32), rng.integers(0, 5, (1
 
 def test_a_cluster_builds_and_verifies_whoever_is_killed(tmp_path) -> None:
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None
+        n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=":0"
     ) as cluster:
         killed = []
 

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from onelayer.lab.experiment import Case, Preset, Row, choose_cases, narrow_case
 from onelayer.lab.registry import find
 from onelayer.lab.store import Piece, Store
 from onelayer.problems.tables import read_table
-from onelayer.sharded.workers import RETRIES, client_of
+from onelayer.sharded.workers import workers_of
 
 #: Called with how many pieces of work are done, and of how many.
 Progress = Callable[[int, int], None]
@@ -183,18 +184,18 @@ def _compute(name: str, pending: list[tuple[Case, int]], jobs: int, cluster: str
     """Results as they come, in any order."""
     if not pending:
         return
-    joblib = _joblib()
-    work = (joblib.delayed(compute)(name, case, seed) for case, seed in pending)
     if cluster is None:
+        joblib = _joblib()
+        work = (joblib.delayed(compute)(name, case, seed) for case, seed in pending)
         yield from joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")(work)
         return
-    # One piece at a time: a batch would be lost as a whole with its worker.
-    how = {"n_jobs": -1, "batch_size": 1, "pre_dispatch": "all", "return_as": "generator_unordered"}
-    with (
-        client_of(cluster, "lab") as client,
-        joblib.parallel_config(backend="dask", client=client, retries=RETRIES),
-    ):
-        yield from joblib.Parallel(**how)(work)
+    with workers_of(cluster, "lab") as workers:
+        for _, found in workers.run(partial(_compute_piece, name), pending):
+            yield found
+
+
+def _compute_piece(name: str, piece: tuple[Case, int]) -> Computed:
+    return compute(name, *piece)
 
 
 def _joblib() -> Any:

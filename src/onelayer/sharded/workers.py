@@ -6,6 +6,7 @@ import contextlib
 import os
 import pickle
 import queue
+import socket
 import subprocess
 import sys
 import threading
@@ -179,7 +180,8 @@ def serve() -> None:
 
 
 class Dask:
-    """The workers of a cluster, which must see the same folders. Dask gives pieces of one that died to others."""
+    """The workers of a cluster; folders that their work names all must see. Dask gives pieces of one that died to
+    others."""
 
     def __init__(self, client: Any) -> None:
         self.client = client
@@ -199,9 +201,13 @@ def client_of(address: str, subject: str) -> Any:
     """A connection to a scheduler that has workers."""
     try:
         from distributed import Client
+        from distributed.comm.addressing import parse_address, parse_host_port
     except ImportError:
         raise MissingExtraError("A cluster", "distributed", "cluster") from None
     try:
+        # First whether anybody is there: a client that cannot connect is left to the garbage collector, by which it
+        # may close itself in the middle of another's start, and both wait forever.
+        socket.create_connection(parse_host_port(parse_address(address)[1], 8786), PATIENCE).close()
         client: Any = Client(address, timeout=PATIENCE)  # type: ignore[no-untyped-call]
     except (OSError, ValueError, TypeError) as error:
         needs, remedy = "a Dask scheduler that answers", "Start one with: dask scheduler."
