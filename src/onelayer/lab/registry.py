@@ -28,6 +28,8 @@ CHECKER = "onelayer_checker"
 LIBRARY = {"onelayer", CHECKER}
 TELLING = {f"onelayer.lab.{name}" for name in ("endings", "experiment", "statistics", "pictures", "report")}
 TELLING |= {"onelayer.measure.pictures"}
+#: Who does the work: rows are the same wherever they are computed.
+WORKERS = {"onelayer.sharded.workers"}
 #: A package that only tells: statements in words.
 WORDS = "onelayer.statements"
 
@@ -175,7 +177,10 @@ def _names(node: ast.stmt, how: type[ast.expr_context]) -> set[str]:
 
 
 def imported(module: str, start: str = COMPUTES) -> frozenset[str]:
-    """The modules of the library that a module imports when it is imported or run, but for those that only tell."""
+    """The modules of the library that a module imports when it is imported or run.
+
+    Those that only tell, or share out work, are left out.
+    """
     return frozenset[str]().union(*(each.imports for each in _used(module, start)))
 
 
@@ -189,7 +194,8 @@ def _imported_by(statement: ast.stmt) -> frozenset[str]:
             # Of a package only the modules that are named: what else it brings along does not compute rows.
             inside = (f"{node.module}.{alias.name}" for alias in node.names)
             found |= {full if _is_ours(full) and _spec(full) else node.module for full in inside}
-    ours = {name for name in found if _is_ours(name) and name not in TELLING and not name.startswith(WORDS)}
+    beside = TELLING | WORKERS
+    ours = {name for name in found if _is_ours(name) and name not in beside and not name.startswith(WORDS)}
     ours |= _checker() if CHECKER in ours else frozenset()
     return frozenset(name for name in ours - LIBRARY if _spec(name))
 
