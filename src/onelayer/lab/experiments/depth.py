@@ -55,7 +55,7 @@ def cases(preset: Preset) -> list[Case]:
     quick = preset == "quick"
     depths = {"memory": (1, 4) if quick else (1, 2, 4)}  # of functions 1 and 4: their loss falls for very long
     tasks = [("memory", 96 if quick else 192, 1, 600 if quick else 6000)]
-    tasks += [(*one, 600 if quick else 2500) for one in list(FUNCTIONS)[: 1 if quick else None]]
+    tasks += [(*one, 600 if quick else 10000) for one in list(FUNCTIONS)[: 1 if quick else None]]
     return [
         {"task": task, "model": model, "layers": layers, "size": size, "d": d}
         | {"steps": steps if model == "trained" else 0}
