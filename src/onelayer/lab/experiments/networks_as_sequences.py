@@ -155,7 +155,7 @@ def plot(rows: list[Row]) -> Any:
     right.scatter(_beside(len(READERS), usual), [row["float16_usual"] for row in usual])
     left.set(ylabel="median relative error of the number of parameters", ylim=(0, None))
     right.set(ylabel="share of right answers about float16", ylim=(0, 1.03))
-    named = [how.replace(" of ", "\nof ") for how in READERS]
+    named = [how.replace(" of ", "\nof ").replace("trained ", "trained\n") for how in READERS]
     left.set_xticks(range(len(READERS)), named)
     right.set_xticks(range(len(READERS) + 1), [*named, "the usual\nanswer"])
     return made
