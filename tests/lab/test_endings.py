@@ -18,7 +18,7 @@ def test_a_no_needs_runs_whose_loss_had_stopped_falling() -> None:
 def test_in_part_needs_a_run_that_came_to_its_end_without() -> None:
     found, reason = answer([CUT, RIGHT], [False, True])
     assert found == "open"
-    assert reason == " Of the 1 that did not, 1 were still learning when their budget of steps ended."
+    assert reason == " Of the 1 that did not, 1 was still learning when their budget of steps ended."
     assert of_settings([([CUT], False), ([RIGHT], True)])[0] == "open"
     assert of_settings([([CUT, RIGHT], False), ([RIGHT], True)])[0] == "partly"  # it learned, and did not find it
 

@@ -48,7 +48,7 @@ def test_intervals_have_no_powers_of_ten_where_a_person_would_write_none(mean, h
 
 
 def test_a_factor_that_says_nothing_says_so() -> None:
-    assert str(Factor(10.9, 4.2e5, 2)) == "10.9 (too few to say how near)"
+    assert str(Factor(10.9, 4.2e5, 2)) == "10.9 (within more than a factor of 100)"
     assert str(Factor(10.9, 2.5, 3)) == "10.9 (within a factor of 2.5)"
 
 

@@ -137,5 +137,5 @@ def test_only_runs_at_their_end_say_no() -> None:
     assert endings.answer(rows, [False, True]) == ("partly", "")
     answer, reason = endings.answer(rows, [True, False])
     assert answer == "open"
-    assert "1 were still learning" in reason
+    assert "1 was still learning" in reason
     assert endings.learning({})

@@ -144,5 +144,5 @@ def test_words_are_counted_the_most_frequent_first() -> None:
 
 
 def test_equal_values_lie_within_nothing() -> None:
-    assert str(geometric([800.0] * 5)) == "800 (within 0%)"
+    assert str(geometric([800.0] * 5)) == "800 (the same for all)"
     assert str(geometric([1.0, 1.02, 0.99])) == "1 (within 3.8%)"

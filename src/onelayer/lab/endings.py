@@ -77,4 +77,5 @@ def _reason(rows: Sequence[Row], good: Sequence[bool]) -> str:
     many = sum(learning(row) for row in failed)
     if not many:
         return ""
-    return f" Of the {len(failed)} that did not, {many} were still learning when their budget of steps ended."
+    learnt = "was" if many == 1 else "were"
+    return f" Of the {len(failed)} that did not, {many} {learnt} still learning when their budget of steps ended."

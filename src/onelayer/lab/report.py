@@ -23,6 +23,11 @@ LEGEND = {
     "partly": "it is so for some settings and not for others, which the sentences beside it name",
     "open": "the rows do not decide it: seeds or pieces of work are missing, or runs ended too early",
 }
+HOW_SURE = (
+    "Everything here is measured, not proved. Answers are computed from the rows, with 95% confidence intervals "
+    "over seeds and draws; fewer than five seeds give no answer. An interval reaches as far below a mean as above it, "
+    "so those of shares, errors and losses may go on where no such number is: the part that can be is meant."
+)
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #1b1b1b;
   overflow-wrap: anywhere; }
@@ -54,8 +59,7 @@ def as_html(found: list[Section]) -> str:
         "<link rel=icon href='data:,'>",
         f"<title>The lab of onelayer</title><style>{STYLE}</style>",
         "<h1>The lab: does the theory hold on real machines?</h1>",
-        "<p>Everything below is measured, not proved. Answers are computed from the rows, with 95% confidence "
-        "intervals over seeds and draws; fewer than five seeds give no answer.</p>",
+        f"<p>{_e(HOW_SURE)}</p>",
         "<dl>" + "".join(f"<dt>{word}<dd>{_e(says)}" for word, says in LEGEND.items()) + "</dl>",
         f"<p>{_e(_whose(found))}</p>",
         "<table class=summary><tr><th>question<th>answer<th>seeds<th>in short</tr>",
@@ -138,7 +142,7 @@ def _table(rows: list[Row]) -> str:
 
 def as_markdown(found: list[Section], level: int = 1) -> str:
     """The same without pictures, for terminals and diffs; at level 0 without headings, inside another page."""
-    lines = ["# The lab: does the theory hold on real machines?", "", "Measured, not proved.", ""] if level else []
+    lines = ["# The lab: does the theory hold on real machines?", "", HOW_SURE, ""] if level else []
     for s in found:
         question = f"## {s.title}" if level else f"**{s.title}**"
         lines += [question, "", *(f"- Expected: {h}" for h in s.experiment.HYPOTHESES), ""]

@@ -23,6 +23,8 @@ STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228
 NORMAL = 1.959964
 #: Relative: what is less apart is equal.
 ROUNDING = 1e-9
+#: A factor from which on its size says nothing more.
+FAR = 100.0
 
 
 def short(value: float, digits: int) -> str:
@@ -141,10 +143,11 @@ class Factor:
     def __str__(self) -> str:
         if self.count < 2:
             return f"{self.mean:.3g}{_dropped(self.dropped)}"
-        if self.factor > 100:
-            return f"{self.mean:.3g} (too few to say how near){_dropped(self.dropped)}"
-        off = round(self.factor - 1, 9)  # of equal values, what rounding leaves
-        near = f"{100 * off:.2g}%" if self.factor < 1.1 else f"a factor of {self.factor:.3g}"
+        if self.factor > FAR:
+            return f"{self.mean:.3g} (within more than a factor of {FAR:g}){_dropped(self.dropped)}"
+        if self.factor - 1 <= ROUNDING:
+            return f"{self.mean:.3g} (the same for all){_dropped(self.dropped)}"
+        near = f"{100 * (self.factor - 1):.2g}%" if self.factor < 1.1 else f"a factor of {self.factor:.3g}"
         return f"{self.mean:.3g} (within {near}){_dropped(self.dropped)}"
 
 
@@ -194,7 +197,9 @@ class Share:
         return min(1.0, max(0.0, found / (1 + z**2 / t)))
 
     def __str__(self) -> str:
-        return f"{self.successes} of {self.trials} ({100 * self.low:.0f} to {100 * self.high:.0f}%)"
+        low, high = 100 * self.low, 100 * self.high
+        digits = 0 if f"{low:.0f}" != f"{high:.0f}" else 1
+        return f"{self.successes} of {self.trials} ({low:.{digits}f} to {high:.{digits}f}%)"
 
 
 def share(happened: Iterable[Any]) -> Share:
