@@ -25,7 +25,7 @@ LEGEND = {
 }
 HOW_SURE = (
     "Everything here is measured, not proved. Answers are computed from the rows, with 95% confidence intervals "
-    "over seeds and draws; fewer than five seeds give no answer. An interval reaches as far below a mean as above it, "
+    "over seeds and draws; fewer than five seeds give no answer. An interval reaches as far below a mean as above, "
     "so those of shares, errors and losses may go on where no such number is: the part that can be is meant."
 )
 STYLE = """
