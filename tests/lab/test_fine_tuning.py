@@ -25,6 +25,11 @@ def rows_of(**returned: Any) -> list[dict[str, Any]]:
     return kept + changed + [row("return", seed, **{"right": 40, **returned}) for seed in range(5)]
 
 
+def mixed(ended: str) -> list[dict[str, Any]]:
+    """Three of the runs that did not come back ended so; no change of an answer did."""
+    return [{**r, "ended_by": ended} if r["part"] == "return" and r["seed"] < 3 else r for r in rows_of()]
+
+
 def test_rows_say_what_ended_a_run_and_at_which_rate() -> None:
     (made,) = fine_tuning.run({"part": "change", "noise": 0.0, "steps": 30}, 0)
     assert made["rate"] in fine_tuning.RATES
@@ -47,7 +52,8 @@ def test_the_best_of_the_rates_changes_an_answer_and_loses_none() -> None:
 def test_runs_that_the_budget_ended_do_not_say_that_adam_never_comes_back(ended: str, word: str) -> None:
     found = fine_tuning.verdict(rows_of(ended_by=ended))
     assert any(text.startswith(word) for text in found.findings)
-    assert ("still learning" in found.says) == (ended == "budget")
+    assert ("Still learning when" in found.says) == (ended == "budget")
+    assert ("3 of the 5 that did not come back" in fine_tuning.verdict(mixed(ended)).says) == (ended == "budget")
 
 
 def test_no_is_not_said_where_training_was_cut() -> None:
@@ -64,3 +70,18 @@ def test_a_run_that_came_back_is_counted_among_those_that_were_hurt() -> None:
     found = fine_tuning.verdict(rows)
     assert "1 of 5 runs that noise had hurt came back" in found.says
     assert "Hypothesis 2 is not borne out: 1 of 5 runs that noise had hurt came back." in found.findings
+
+
+@pytest.mark.parametrize(("losing", "word"), [(5, "borne out"), (1, "not borne out"), (0, "not borne out")])
+def test_a_change_costs_others_only_if_every_change_does(losing: int, word: str) -> None:
+    rows = [row for row in rows_of() if row["part"] != "change"]
+    rows += [row("change", seed, before=47, right=48 - (seed < losing)) for seed in range(5)]
+    (third,) = [text for text in fine_tuning.verdict(rows).findings if text.startswith("Hypothesis 3")]
+    assert third.startswith(f"Hypothesis 3 is {word}: the change cost other answers in {losing} of 5 (")
+
+
+def test_rates_of_one_seed_are_no_trials_of_their_own() -> None:
+    rows = rows_of() + [row("keep", seed, before=48, rate=1e-2) for seed in range(5)]
+    assert "Kept in 10 of 10 runs, at every rate by 5 of 5 (57 to 100%) seeds;" in fine_tuning.verdict(rows).says
+    rows[-1] |= {"right": 40}
+    assert "Kept in 9 of 10 runs, at every rate by 4 of 5 (38 to 96%) seeds;" in fine_tuning.verdict(rows).says

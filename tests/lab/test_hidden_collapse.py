@@ -9,6 +9,7 @@ import torch
 
 from onelayer.lab.experiments import hidden_collapse
 from onelayer.lab.registry import stands_on
+from onelayer.lab.statistics import interval
 
 torch.set_num_threads(1)
 
@@ -41,7 +42,7 @@ def test_merges_are_counted_by_scale_and_rate_with_intervals_over_seeds() -> Non
     found = hidden_collapse.verdict(rows_of(lambda scaled, rate, seed: not scaled and rate > 1e-3 and seed < 3))
     assert found.answer == "partly"
     assert "3 of 20 runs of Adam ended with contexts equal bit for bit, all of them without" in found.says
-    assert "at rates up to 0.001 0 of 10, by 0 of 5 (0 to 43%) seeds" in found.says
+    assert "at rates up to 0.001 0 of 10 did, and 0 of 5 (0 to 43%) seeds had such a run." in found.says
     scaled, unscaled = found.findings[:2]
     assert "0 of 5 (0 to 43%) at 0.001, 0 of 5 (0 to 43%) at 0.01" in scaled
     assert "0 of 5 (0 to 43%) at 0.001, 3 of 5 (23 to 88%) at 0.01" in unscaled
@@ -51,7 +52,22 @@ def test_an_interval_counts_seeds_and_not_the_runs_of_one_seed() -> None:
     """Seed 0 merges contexts at both scales: one seed of five."""
     found = hidden_collapse.verdict(rows_of(lambda _, rate, seed: seed == 0 and rate == 1e-3))
     assert found.answer == "yes"
-    assert "at rates up to 0.001 2 of 10, by 1 of 5 (4 to 62%) seeds" in found.says
+    assert "at rates up to 0.001 2 of 10 did, and 1 of 5 (4 to 62%) seeds had such a run." in found.says
+    assert "with 1/sqrt(s) 1 of 5 (4 to 62%), in 1 of 5 runs; without it 1 of 5" in found.findings[2]
+
+
+def test_built_and_trained_layers_have_the_same_statistics_over_seeds() -> None:
+    """Rates of one seed are one value: of seed 0 all answers but ten are right at both, of the others all are."""
+    rows = rows_of(lambda *_: False)
+    for row in rows:
+        if row["model"] == "trained":
+            row |= {"right": 54 if row["seed"] == 0 else 64, "nearest": 0.1 if row["rate"] > 1e-3 else 0.001}
+    found = hidden_collapse.verdict(rows)
+    assert f"right: {interval([54, 64, 64, 64, 64])}" in found.findings[0]
+    (nearest,) = [text for text in found.findings if text.startswith("Constructed")]
+    assert "two is 0.01 (" in nearest
+    assert "0.01 at least. Trained, in the 20 of 20 runs where none are merged: 0.01 (" in nearest
+    assert nearest.endswith("over seeds and 0.001 at least.")
 
 
 @pytest.mark.parametrize(("ended_by", "answer"), [("plateau", "no"), ("all right", "no"), ("budget", "open")])

@@ -28,6 +28,8 @@ EXTRAS = ("torch",)
 d, n, COUNT, TRUE = 3, 8, 512, 2
 #: Share of the answers' variance below which a loss counts as reached, and below which it is only rounding.
 REACHED, ROUNDING = 1e-4, 1e-20
+#: Relative: coefficients this near to those that made the answers are the same.
+NEAR = 0.05
 
 
 def cases(preset: Preset) -> list[Case]:
@@ -111,14 +113,20 @@ def verdict(rows: list[Row]) -> Verdict:
     )
     reached, data = [row["loss"] < REACHED for row in enough], _data(enough)
     exact = sum(row["convex"] < ROUNDING for row in data)
+    there = [same(row) for row in enough]
     says = (
-        f"With as many heads as the answers need or more, Adam's loss is below {REACHED:g} of the variance in "
-        f"{sum(reached)} of {len(reached)} runs; that of least squares is below {ROUNDING:g} for {exact} of "
-        f"{len(data)} data."
+        f"The loss of least squares is below {ROUNDING:g} of the variance for {exact} of {len(data)} data. With as "
+        f"many heads as the answers need or more, Adam's is below {REACHED:g} in {sum(reached)} of {len(reached)} "
+        f"runs; {sum(there)} of these have the coefficients as well (within {100 * NEAR:.0f}%)."
     )
-    answer, reason = endings.answer(enough, [row["loss"] < REACHED for row in enough])
+    answer, reason = endings.answer(enough, there)
     findings.append(endings.said(rows))
     return Verdict(answer, says + reason, tuple(findings))
+
+
+def same(row: Row) -> bool:
+    """Whether a run came to the layer that made the answers: its loss, and its coefficients."""
+    return bool(row["loss"] < REACHED and row["apart"] < NEAR)
 
 
 def _data(rows: list[Row]) -> list[Row]:

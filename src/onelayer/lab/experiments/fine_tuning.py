@@ -17,7 +17,7 @@ from onelayer.compile.memorize import memorize
 from onelayer.lab.endings import answer, learning, said
 from onelayer.lab.experiment import Case, Earlier, Preset, Row, Verdict
 from onelayer.lab.pictures import figure, line
-from onelayer.lab.statistics import interval, interval_by_group, share, tally
+from onelayer.lab.statistics import Share, interval, interval_by_group, interval_of, share, tally
 
 QUESTION = "Does Adam keep, repair and change what was compiled into the weights?"
 HYPOTHESES = (
@@ -139,13 +139,33 @@ def verdict(rows: list[Row]) -> Verdict:
         return Verdict("open", "Not every part was run.", tuple(findings))
     findings += _judge_hypotheses(parts["keep"], parts["change"], hurt)
     judged = parts["keep"] + trained
-    decided, reason = answer(judged, [_whole(row) for row in judged])
-    kept, changed, back = (share(map(_whole, some)) for some in (parts["keep"], parts["change"], hurt))
+    decided, _ = answer(judged, [_whole(row) for row in judged])
     says = (
-        f"Kept in {kept} runs; one answer changed without losing another in {changed}; {back.successes} of "
-        f"{back.trials} runs that noise had hurt came back."
+        f"Kept in {_kept_by(parts['keep'])}; one answer changed without losing another in "
+        f"{share(map(_whole, parts['change']))} runs; {sum(map(_whole, hurt))} of {len(hurt)} runs that noise had "
+        "hurt came back."
     )
-    return Verdict(decided, says + reason, tuple(findings))
+    return Verdict(decided, says + _still(parts["keep"], parts["change"], hurt), tuple(findings))
+
+
+def _still(keep: list[Row], change: list[Row], hurt: list[Row]) -> str:
+    """Of the runs that failed at each task, how many were still learning: they are no evidence that Adam cannot."""
+    told = []
+    for rows, did in ((keep, "keep all answers"), (change, "change one answer alone"), (hurt, "come back")):
+        failed = [row for row in rows if not _whole(row)]
+        cut = sum(map(learning, failed))
+        told += [f"{cut} of the {len(failed)} that did not {did}"] * bool(cut)
+    return f" Still learning when their budget of steps ended: {', '.join(told)}." if told else ""
+
+
+def _seeds(rows: list[Row]) -> Share:
+    """Of seeds, those all of whose runs are whole: runs of one seed are no trials of their own."""
+    every = sorted({row["seed"] for row in rows})
+    return share(all(_whole(row) for row in rows if row["seed"] == seed) for seed in every)
+
+
+def _kept_by(rows: list[Row]) -> str:
+    return f"{sum(map(_whole, rows))} of {len(rows)} runs, at every rate by {_seeds(rows)} seeds"
 
 
 def _whole(row: Row) -> bool:
@@ -161,9 +181,8 @@ def _kept(rows: list[Row]) -> list[str]:
     if not rows:
         return []
     return [
-        f"Keep: all answers stay in {share(map(_whole, rows))} runs of {rows[0]['steps']} steps, by rate: "
-        f"{_rates(rows)}; {interval(row['without_gradient'] for row in rows)} of {rows[0]['tensors']} tensors have "
-        "no gradient."
+        f"Keep: all answers stay in {_kept_by(rows)}; runs of {rows[0]['steps']} steps at each rate: "
+        f"{_rates(rows)}; {interval_of(rows, 'without_gradient')} of {rows[0]['tensors']} tensors have no gradient."
     ]
 
 
@@ -196,21 +215,22 @@ def _returned(rows: list[Row]) -> list[str]:
 def _judge_hypotheses(keep: list[Row], change: list[Row], hurt: list[Row]) -> list[str]:
     """A run that the budget ended is no evidence that Adam cannot."""
     still = all(row["without_gradient"] == row["tensors"] for row in keep)
-    kept, whole = share(map(_whole, keep)), sum(map(_whole, hurt))
+    whole = sum(map(_whole, hurt))
     failed = [row for row in hurt if not _whole(row)]
     costly = [row for row in change if row["others_lost"]]
     judged: tuple[tuple[bool, list[Row], str], ...] = (
         (
-            kept.successes == kept.trials and still,
+            all(map(_whole, keep)) and still,
             [],
-            f"{kept} runs keep all answers, and {'no' if still else 'some'} tensor has a gradient",
+            f"all answers are kept in {_kept_by(keep)}, and {'no' if still else 'some'} tensor has a gradient",
         ),
         (bool(hurt) and not whole, failed, f"{whole} of {len(hurt)} runs that noise had hurt came back"),
         (
-            bool(costly),
+            len(costly) == len(change),
             costly,
-            f"{sum(row['others_lost'] for row in change)} other answers were lost, and the change was made in "
-            f"{share(row['first'] for row in change)} runs",
+            f"the change cost other answers in {share(row['others_lost'] for row in change)} runs "
+            f"({sum(row['others_lost'] for row in change)} in all), and was made in "
+            f"{share(row['first'] for row in change)}",
         ),
     )
     findings = []

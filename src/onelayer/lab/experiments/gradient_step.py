@@ -154,7 +154,10 @@ def verdict(rows: list[Row]) -> Verdict:
     if not longest:
         return Verdict("open", "There are not both built and trained layers.", tuple(findings))
     found = [same(row) for row in longest]
-    says = f"After the longest training the twin is the constructed layer in {sum(found)} of {len(found)} runs."
+    says = (
+        f"After the longest training the twin is the constructed layer (cosine of coefficients above {SAME:g}, "
+        f"loss below {1 + NEAR:g} times its) in {sum(found)} of {len(found)} runs."
+    )
     answer, reason = endings.answer(longest, found)
     return Verdict(answer, says + reason, tuple(findings))
 

@@ -16,7 +16,7 @@ from onelayer.lab.endings import answer, said
 from onelayer.lab.experiment import Case, Earlier, Preset, Row, Verdict
 from onelayer.lab.merges import collapse
 from onelayer.lab.pictures import figure, line
-from onelayer.lab.statistics import geometric, interval, interval_by_group, share, tally
+from onelayer.lab.statistics import geometric_of, interval_by_group, interval_of, share, tally
 
 QUESTION = "Does a trained attention layer lose contexts for good, where a constructed one cannot?"
 HYPOTHESES = (
@@ -120,19 +120,20 @@ def verdict(rows: list[Row]) -> Verdict:
     findings = [_by_rate(trained, scaled) for scaled in (True, False)]
     usual = [row for row in trained if row["rate"] <= EVERYDAY]
     findings.append(
-        f"At rates up to {EVERYDAY:g}, as people use them, {_merging(usual, True)} with 1/sqrt(s) and "
-        f"{_merging(usual, False)} without it."
+        f"Seeds with a run that merges contexts at rates up to {EVERYDAY:g}, as people use them: with 1/sqrt(s) "
+        f"{_merging(usual, True)}; without it {_merging(usual, False)}."
     )
     wrong = sum(row["facts"] - row["right"] for row in trained)
     blamed = sum(row["wrong_and_merged"] for row in trained)
     if wrong:
         findings.append(f"{blamed} of {wrong} wrong answers are at a context that another is bit-equal to.")
     built = [row for row in rows if row["model"] == "constructed"]
-    nearest = min((row["nearest"] for row in built if row["nearest"] is not None), default=float("nan"))
+    apart = [row for row in trained if not row["equal_pairs"]]
     right = sum(row["right"] for row in built)
     findings.append(
-        f"Constructed: {right} of {FACTS * len(built)} facts, no context merged; the nearest two are {nearest:.3g} "
-        f"apart. Trained: {geometric(row['nearest'] for row in trained)} in those runs where none are merged."
+        f"Constructed: {right} of {FACTS * len(built)} facts, no context merged; the distance of the nearest two "
+        f"is {_nearest(built)}. Trained, in the {len(apart)} of {len(trained)} runs where none are merged: "
+        f"{_nearest(apart)}."
     )
     findings.append(said(trained))
     if not usual:
@@ -143,7 +144,7 @@ def verdict(rows: list[Row]) -> Verdict:
     where = ", all of them without 1/sqrt(s)" if count and not _merging_runs(trained, True) else ""
     says = (
         f"{count} of {len(trained)} runs of Adam ended with contexts equal bit for bit{where}; at rates up to "
-        f"{EVERYDAY:g} {len(_merging_runs(usual))} of {len(usual)}, by {_seeds(usual)} seeds."
+        f"{EVERYDAY:g} {len(_merging_runs(usual))} of {len(usual)} did, and {_seeds(usual)} seeds had such a run."
     )
     # A rate that nobody trains with shows that it can happen, not that it does.
     if everyday in ("yes", "partly"):
@@ -163,7 +164,13 @@ def _seeds(rows: list[Row]) -> str:
 
 def _merging(rows: list[Row], scaled: bool) -> str:
     some = [row for row in rows if row["scaled"] == scaled]
-    return f"{len(_merging_runs(some))} of {len(some)} runs merge contexts, by {_seeds(some)} seeds,"
+    return f"{_seeds(some)}, in {len(_merging_runs(some))} of {len(some)} runs"
+
+
+def _nearest(rows: list[Row]) -> str:
+    """The mean over seeds of the distance of the nearest two contexts, and the least of all runs."""
+    least = min((row["nearest"] for row in rows if row["nearest"] is not None), default=float("nan"))
+    return f"{geometric_of(rows, 'nearest')} in the geometric mean over seeds and {least:.3g} at least"
 
 
 def _by_rate(rows: list[Row], scaled: bool) -> str:
@@ -176,7 +183,7 @@ def _by_rate(rows: list[Row], scaled: bool) -> str:
     )
     return (
         f"{'With' if scaled else 'Without'} the usual 1/sqrt(s), {len(stalled)} of {len(some)} runs stall below "
-        f"{FACTS} facts (right: {interval(row['right'] for row in some)}), {len(_merging_runs(stalled))} of them "
+        f"{FACTS} facts (right: {interval_of(some, 'right')}), {len(_merging_runs(stalled))} of them "
         f"with contexts at distance exactly 0. Runs with such contexts by rate: {by_rate}; ended by: "
         f"{tally(row.get('ended_by') for row in some)}."
     )

@@ -143,8 +143,8 @@ def verdict(rows: list[Row]) -> Verdict:
             # Runs of a seed share their tasks, whichever start they have: these are not drawn again.
             drawn = list({row["seed"]: row for row in some}.values())
             findings.append(
-                f"{n} examples, {L} loops: the best a is {interval(r['a'] for r in drawn)} with loss "
-                f"{interval(r['built'] for r in drawn)}."
+                f"{n} examples, {L} {'loop' if L == 1 else 'loops'}: the best a is "
+                f"{interval(r['a'] for r in drawn)} with loss {interval(r['built'] for r in drawn)}."
             )
             starts = sorted({row["start"] for row in some})
             findings += [_said(start, [row for row in some if row["start"] == start]) for start in starts]
@@ -154,15 +154,15 @@ def verdict(rows: list[Row]) -> Verdict:
         by_setting.setdefault((row["examples"], row["loops"], row["start"]), []).append(good)
     whole = sum(map(all, by_setting.values()))
     says = (
-        f"Trained layers are as good as the best multiple of the identity (loss within {100 * NEAR:.0f}%) in "
-        f"{sum(as_good)} of {len(rows)} runs, in all runs of {whole} of {len(by_setting)} settings, and are it in "
-        f"{sum(there)} runs. {_said_of_symmetry(rows)}"
+        f"Trained layers are as good as the best multiple of the identity (loss within {100 * NEAR:.0f}% or "
+        f"below) in {sum(as_good)} of {len(rows)} runs, in all runs of {whole} of {len(by_setting)} settings, and "
+        f"are it (A within {200 * NEAR:.0f}%, |u| below {NEAR:g}) in {sum(there)} runs."
     )
     answer, reason = endings.answer(rows, there)
     # Layers that are as good and other ones are part of what was asked for, where all runs of a setting are.
     answer = "partly" if answer != "yes" and whole else answer
     findings.append(endings.said(rows))
-    return Verdict(answer, says + reason, tuple(findings))
+    return Verdict(answer, f"{says}{reason} {_said_of_symmetry(rows)}", tuple(findings))
 
 
 def _said(start: str, rows: list[Row]) -> str:

@@ -139,7 +139,7 @@ def plot(rows: list[Row]) -> Any:
 
 
 def verdict(rows: list[Row]) -> Verdict:
-    findings, better, alike = [], [], []
+    findings, better = [], dict[float, bool]()
     for noise in sorted({row["noise"] for row in rows}):
         some = [row for row in rows if row["noise"] == noise]
         # Kinds of a seed share their tasks, and what is built is the same for all of them.
@@ -153,21 +153,43 @@ def verdict(rows: list[Row]) -> Verdict:
         for kind in KINDS:
             ratio = paired(losses[kind], {seed: built[kind][seed] for seed in losses[kind]}, ratio=True)
             findings.append(f"{kind}, trained: {interval(losses[kind].values())}; over what is built {ratio}.")
-        linear = [row["cosine"] for row in some if row["model"] == "linear"]
-        findings.append(f"Linear attention against the gradient step, cosine of coefficients: {interval(linear)}.")
-        alike += [value > SAME for value in linear]
-        better.append(paired(losses["linear"], losses["mesa"], ratio=True).above)
+        cosines = [row["cosine"] for row in some if row["model"] == "linear"]
+        findings.append(f"Linear attention against the gradient step, cosine of coefficients: {interval(cosines)}.")
+        better[noise] = paired(losses["linear"], losses["mesa"], ratio=True).above
+    linear = [row for row in rows if row["model"] == "linear"]
+    alike = [row["cosine"] > SAME for row in linear]
     if not alike or not all(any(r["model"] == kind for r in rows) for kind in KINDS):
         return Verdict("open", "There are not all three kinds of attention.", tuple(findings))
     says = (
         f"Trained linear attention has the gradient step's coefficients (cosine above {SAME}) in "
-        f"{share(alike)} runs; a trained mesa layer is clearly better than it at {sum(better)} of "
-        f"{len(better)} levels of noise."
+        f"{share(alike)} runs{_reason(linear, alike)}; a trained mesa layer is clearly better than it at "
+        f"{sum(better.values())} of {len(better)} levels of noise."
     )
-    # Softmax attention has no part in the answer; every other run that was still learning could change it.
-    asked = [row for row in rows if row["model"] != "softmax"]
-    answer, reason = endings.answer(asked, [False] * len(asked))
-    if any(alike) or any(better):
-        answer = "yes" if all(alike) and all(better) else "partly"
+    # A mesa layer that is better only gets better with more steps; one that is not may still become it.
+    level = [row for row in rows if row["model"] == "mesa" and not better[row["noise"]]]
+    if level and (cut := sum(map(endings.learning, level))):
+        says += f" Where it is not, {cut} of {len(level)} mesa layers were still learning when their steps ended."
+    failed = [row for row, same in zip(linear, alike, strict=True) if not same] + level
     findings.append(endings.said(rows))
-    return Verdict(answer, says if answer == "yes" else says + reason, tuple(findings))
+    return Verdict(_answer(failed, any(alike) or any(better.values())), says, tuple(findings))
+
+
+def _reason(linear: list[Row], alike: list[bool]) -> str:
+    """How the training of those ended that were asked for the step's coefficients and do not have them."""
+    failed = [row for row, same in zip(linear, alike, strict=True) if not same]
+    cut = sum(map(endings.learning, failed))
+    if not failed:
+        return ""
+    if not cut:
+        return ", and the others had stopped learning"
+    return f", and {cut} of the {len(failed)} others were still learning when their steps ended"
+
+
+def _answer(failed: list[Row], some: bool) -> endings.Answer:
+    """From the runs that speak against it, and whether anything speaks for it."""
+    if not failed:
+        return "yes"
+    cut = [endings.learning(row) for row in failed]
+    if some:
+        return "open" if all(cut) else "partly"
+    return "open" if any(cut) else "no"

@@ -168,7 +168,8 @@ def plot(rows: list[Row]) -> Any:
         factor_line(left, factors(some, "steps", f"error{name}"), f"trained, {label}", color=colour, marker=marker)
         if built:
             level = geometric(row[f"error{name}"] for row in built).mean
-            left.axhline(level, color=colour, linestyle=(3 * at, (3, 6)), label=f"built, {label}")
+            made_for = "built with order=2" if name == "_order2" else "built"
+            left.axhline(level, color=colour, linestyle=(3 * at, (3, 6)), label=f"{made_for}, {label}")
     left.set(xscale="log", yscale="log", xlabel="steps of Adam at most", ylabel="median error, relative")
     left.axhline(FOUND, color="grey", linewidth=0.5)
     left.legend(fontsize="small", loc="center left")
@@ -202,9 +203,11 @@ def verdict(rows: list[Row]) -> Verdict:
             f"{interval(r['similar'] for r in some)}."
         )
     longest = [row for row in trained if row["steps"] == every[-1]]
-    for name, label in (("_beyond", f"|a| from {BEYOND[0]} to {BEYOND[1]}"), ("_order2", "order 2")):
+    other = "built (another layer, compiled with order=2 for such series)"
+    unseen = (("_beyond", f"|a| from {BEYOND[0]} to {BEYOND[1]}", "built"), ("_order2", "order 2", other))
+    for name, label, layer in unseen:
         findings.append(
-            f"Never seen in training, {label}: trained {geometric(r['error' + name] for r in longest)}, built "
+            f"Never seen in training, {label}: trained {geometric(r['error' + name] for r in longest)}, {layer} "
             f"{geometric(r['error' + name] for r in built)}, repeating the last value "
             f"{geometric(r['copied' + name] for r in longest)}."
         )
