@@ -66,3 +66,23 @@ def test_a_bound_that_is_attained_is_not_broken_by_chance() -> None:
     assert sum(broken) <= 2
     clearly = 0.38 * (1 + 0.01 * rng.standard_normal(5))
     assert attention_first._against_bound([{"worse": worse, "proved": 0.35} for worse in clearly])[1]
+
+
+def test_the_errors_that_are_said_divide() -> None:
+    """Errors that spread widely: their geometric mean, not the arithmetic one, is the ratio times the other."""
+    usual: dict[str, Any] = {
+        "cells": 2,
+        "decoded": 0.9,
+        "proved": None,
+        "ideal": 0.1,
+        "difference_alone": 0.4,
+        "worse": 0.3,
+    }
+    few: list[dict[str, Any]] = [
+        {**usual, "steepness": 20, "heads": 245, "seed": s, "error": 0.3 * 2.0 ** (s % 3)} for s in range(6)
+    ]
+    many = [{**row, "steepness": 80, "heads": 737, "error": row["error"] / 3} for row in few]
+    said = attention_first.verdict(few + many).says
+    assert f"for {attention_first.TARGET}" in said
+    assert "to 0.2, which is 0.5 (" in said
+    assert "alone leaves, 0.4. At best they are 2 to 2 times" in said

@@ -69,6 +69,31 @@ def test_a_mean_error_that_is_as_good_as_the_twins_is_no_yes() -> None:
     assert depth.verdict(rows).answer == "partly"
 
 
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        ({"worse"}, "no"),
+        ({"worse", "cut"}, "open"),
+        ({"worse", "neither", "cut"}, "open"),
+        ({"worse", "equal"}, "partly"),
+        ({"better", "cut"}, "partly"),
+        ({"better", "equal"}, "yes"),
+        ({"neither", "cut"}, "open"),
+    ],
+)
+def test_only_what_speaks_for_the_constructed_layer_makes_a_part_of_it(words: set[str], answer: str) -> None:
+    assert depth._answer(words) == answer
+
+
+def test_twins_that_recall_all_as_well_are_exactly_as_good() -> None:
+    rows = [{**each, "task": "memory", "accuracy": 1.0} for each in rows_of(0.2)]
+    found = depth.verdict(rows)
+    assert found.answer == "yes"
+    assert "exactly as good, seed by seed, in 1 of 1 by accuracy." in found.says
+    cut = [{**each, "ended_by": "budget"} for each in rows]
+    assert depth.verdict(cut).answer == "open"
+
+
 def test_an_error_of_zero_has_no_ratio_and_is_counted() -> None:
     rows = rows_of(0.2)
     rows[-1] |= {"error": 0.0}

@@ -54,3 +54,18 @@ def test_trained_rows_do_not_stand_on_the_compiler() -> None:
     seen = stands_on(duplicates.__name__, name)
     assert "onelayer.lab.trained" in seen
     assert "onelayer.compile.memorize" not in seen
+
+
+def test_a_mapping_that_recalls_all_at_no_distance_is_named() -> None:
+    def row(mapping: str, dtype: str, distance: float, seed: int, recall: float) -> dict[str, Any]:
+        said = {"part": "similar", "mapping": mapping, "dtype": dtype, "distance": distance, "seed": seed}
+        return said | {"recall": recall, "bits": None, "refused": "" if recall == 1 else mapping, "rate": 0.0}
+
+    rows = [
+        row("temperature", "float32", t, seed, float(t == 1 and seed < 3)) for t in (1.0, 0.1) for seed in range(5)
+    ]
+    rows += [row("lattice", "float32", t, seed, float(t == 1)) for t in (1.0, 0.1) for seed in range(5)]
+    rows += [row("lattice", "float64", t, seed, 1.0) for t in (1.0, 1e-12) for seed in range(5)]
+    said = duplicates._distances(rows)[-1]
+    assert "temperature float32 nowhere (3 of 5 at 1; else refused by temperature); " in said
+    assert "lattice float32 1 (below, refused by lattice); lattice float64 1e-12." in said

@@ -12,11 +12,12 @@ import pytest
 
 from onelayer.contexts.boltzmann import boltzmann
 from onelayer.lab import find
-from onelayer.lab.ended_temperatures import describe_trained, draw_trained, say_where_they_end
+from onelayer.lab.ended_temperatures import describe_trained, draw_trained, say_where_apart, say_where_they_end
 from onelayer.lab.experiment import Row
 from onelayer.lab.experiments import softmax_and_boltzmann
 from onelayer.lab.pictures import figure
 from onelayer.lab.registry import stands_on
+from onelayer.lab.statistics import interval
 from onelayer.lab.temperatures import add_query, of_head, start_head
 from onelayer.lab.trained import Budget, Net, contexts, train
 from onelayer.lab.trained_temperatures import SHAPE, task_of, train_from
@@ -35,10 +36,33 @@ INSIDE = [row(1e-7, 2.0, 1.0, "all right"), row(50.0, 9.0, 1.0, "all right")]
 OUTSIDE = [row(50.0, 240.0, 0.75, "budget", 1), row(50.0, 30.0, 1.0, "all right", 2)]
 
 
+def test_sizes_are_not_pooled() -> None:
+    """A size at which nothing is told apart is not hidden by others of the same spacing."""
+    shares = {"cold": (1.0, 0.9, 0.1), "window": (0.2, 0.9, 0.1), "none": (0.4, 0.3, 0.0), "all": (1.0, 1.0, 0.6)}
+    found = {name: {2.0**k: interval([one]) for k, one in enumerate(some)} for name, some in shares.items()}
+    said = say_where_apart(
+        {
+            (12, 3, "even"): found["window"],
+            (12, 3, "random"): found["cold"],
+            (12, 6, "random"): found["cold"],
+            (24, 3, "random"): found["none"],
+            (6, 3, "random"): found["all"],
+        }
+    )
+    assert "in a window only, neither too hot nor too cold with even levels (3 of 12);" in said
+    assert "unless they are too cold with random levels (3 of 12, 6 of 12);" in said
+    assert "at no temperature tried with random levels (3 of 24);" in said
+    assert said.endswith("at all temperatures tried with random levels (3 of 6).")
+    assert say_where_apart({}) == "No window was measured."
+
+
 def test_heads_that_end_outside_are_counted_and_whether_they_learned() -> None:
     assert "end between the edges, wherever they started; 2 of 2 give all" in say_where_they_end(INSIDE)
     said = say_where_they_end(INSIDE + OUTSIDE)
-    assert "2 of 4 end outside, and 1 of these give all answers, as do 2 of 2 that end between." in said
+    assert "2 of 4 end outside, and 1 of these gives all answers; 2 of the 2 that end between do." in said
+    said = say_where_they_end([*INSIDE, OUTSIDE[0]])
+    assert "1 of 3 end outside, and none of these gives all answers; 2 of the 2 that end between do." in said
+    assert say_where_they_end(OUTSIDE[:1]).endswith("none of these gives all answers.")
     assert say_where_they_end([]) == ""
     hot, cold = describe_trained(INSIDE + OUTSIDE)
     assert hot.startswith("Heads that start at 1e-07, outside, end at 2")

@@ -41,16 +41,30 @@ def test_twins_are_compared_with_models_no_larger_of_their_own_target_and_seed()
     small = [row for row in rows_of() if row["how"] == "trained" or row["seed"] < 2 or row["cells"] > 100]
     found, without = experiment.compare(small, 2, 700)
     assert (found.found.count, found.missing, without) == (2, 3, 6)
-    assert any("6 have none so small" in text for text in experiment.verdict(small).findings)
+    (told,) = (text for text in experiment.verdict(small).findings if text.startswith("trained"))
+    assert "times that of the partner, 2 seeds; 6 of 10 have no partner)" in told
+    one = [row for row in small if row["how"] == "trained" or row["seed"] == 0 or row["cells"] > 100]
+    assert any("(3 times that of the partner, 1 seed; 8 of 10 have" in t for t in experiment.verdict(one).findings)
     none = [{**row, "parameters": 10**6} if row["how"] != "trained" else row for row in rows_of()]
     (told,) = (text for text in experiment.verdict(none).findings if text.startswith("trained"))
-    assert "where no constructed one is so small" in told
+    assert "no constructed model is so small" in told
     assert "nan" not in told
 
 
 @pytest.mark.parametrize(("power", "answer"), [(-0.5, "yes"), (-0.4, "no")])
 def test_powers_that_agree_nowhere_are_a_no(power: float, answer: str) -> None:
     assert experiment.verdict(rows_of(power)).answer == answer
+
+
+def test_a_power_whose_interval_leaves_the_band_is_not_known() -> None:
+    """Powers of two targets on both sides of the theory's: their mean is right, and says little."""
+    rows = [row for row in rows_of() if row["how"] != "trained"]
+    for row in rows:
+        row["measured"] *= row["cells"] ** (0.05 if row["target"] == "polynomial:2" else -0.05)
+    found = experiment.verdict(rows)
+    assert found.answer == "open"
+    assert found.says.startswith("In 0 of 1 settings")
+    assert "That is not known, as the interval reaches out of it, for quantise, n = 2." in found.says
 
 
 def test_without_sizes_enough_nothing_is_answered_and_targets_are_named() -> None:
@@ -69,7 +83,7 @@ def test_models_without_an_error_are_counted() -> None:
 def test_twins_say_what_ended_them() -> None:
     rows = [row | ({"ended_by": "budget"} if row["how"] == "trained" else {}) for row in rows_of()]
     assert any(
-        "ended by: budget 10" in text and "more may do better" in text for text in experiment.verdict(rows).findings
+        "Ended by: budget 10" in text and "more may do better" in text for text in experiment.verdict(rows).findings
     )
 
 

@@ -79,3 +79,11 @@ def test_no_curve_hides_another() -> None:
     (axes,) = CAPACITY.plot(rows).axes
     places = [tuple(curve.get_xdata()) for curve in axes.lines if len(curve.get_xdata()) == 1]
     assert len(set(places)) >= 3
+
+
+@pytest.mark.parametrize(("more", "told"), [(0.0, "in 0 of 5"), (1.0, "in 5 of 5")])
+def test_what_a_longer_mantissa_holds_is_compared_pair_by_pair(more: float, told: str) -> None:
+    rows = [row("float32", s, 3.0 + s) for s in range(5)] + [row("float64", s, 3.0 + s + more) for s in range(5)]
+    (said,) = (text for text in CAPACITY.verdict([*rows, row("trained", 0, 1.0)]).findings if "mantissa" in text)
+    assert f"float64 holds more bits a parameter than float32 {told} pairs of setting and seed" in said
+    assert ("against the hypothesis" in said) == (more == 0)

@@ -82,7 +82,22 @@ def test_trained_layers_are_paired_with_the_fitted_one_by_seed() -> None:
         NETWORKS.verdict(rows(0.05, 0.9)).answer,
         NETWORKS.verdict(rows(0.05, 0.9)).says,
     )
+    assert "Of kinds of readouts that were fitted to" in found.says
+    assert "Of a kind that was not (table)" in found.says
     for how in NETWORKS.TWINS:
         (said,) = (text for text in found.findings if text.startswith(f"{how} against"))
         assert "mean relative error of sizes 2 " in said
         assert "stopped falling in 21 of 24 trainings" in said
+
+
+def test_the_answer_says_who_is_nearer_on_a_kind_that_was_not_fitted_to() -> None:
+    """There a twin errs a tenth as much; less of anything is not a negative number of more."""
+    given = rows(0.05, 0.9)
+    for fitted in [row for row in given if row["how"] == "attention"]:
+        twin = {**fitted, "how": "trained graph", "trainings": 4, "taken": 900, "cut": 0, "within_tenth": 0.25}
+        given.append(twin | {"unseen_mean_error": fitted["unseen_mean_error"] / 10})
+    found = NETWORKS.verdict(given)
+    assert "clearly smaller there, of trained graph 0.1 (" in found.says
+    assert "trained softmax" not in found.says
+    (said,) = (text for text in found.findings if text.startswith("trained graph against"))
+    assert "within a tenth 0.25 ± 0 less" in said

@@ -53,6 +53,28 @@ def test_the_mean_of_bounds_is_over_layers_and_apart_for_each_shape() -> None:
     assert "0.5 ± 0 at n = 2, d = 1, 0.9 ± 0 at n = 3, d = 2" in said
 
 
+def test_layers_that_climb_are_not_counted_as_random_ones() -> None:
+    about = {**BASE, "part": "narrow", "mean_bound": 0.5, "climbed_bound": 0.125, "smallest_bound": 0.132}
+    rows = [{**about, "tries": 1000, "steps": 30, "layers": 1030, "seed": seed} for seed in range(5)]
+    found = find(NAME).verdict(rows)
+    assert "of 5,150 layers" in found.findings[0]
+    assert "5,000 random and 150 tried in climbing" in found.findings[0]
+    assert any("of the 5,000 random layers alone: 0.132 at n = 2, d = 1" in text for text in found.findings)
+    assert found.answer == "open"
+
+
+def test_what_spare_channels_give_is_said_of_each_length() -> None:
+    fits = [(2, 0.04), (2, 0.08), (3, 0.2)]
+    about = {**BASE, "channels": 2, "mean_square": 0.01, "lower_bound": None, "scale": 1.0}
+    rows = [{**about, "part": "fit", "n": n, "error": e, "units": 256, "seed": 0} for n, e in fits]
+    rows += [
+        {**about, "part": "units", "n": n, "error": e / u, "units": u, "seed": 0} for n, e in fits for u in (1, 2)
+    ]
+    said = find(NAME).verdict(rows).says
+    assert "it can at n = 2: the best of all fits misses by 0.04 at n = 2 and 0.2 at n = 3; with most units" in said
+    assert "0.1 at n = 3 with 2 units, measured." in said
+
+
 @pytest.mark.parametrize(("part", "own"), [("narrow", "narrow_layers"), ("fit", "spare_channels")])
 def test_rows_stand_on_the_code_of_their_own_part(part: str, own: str) -> None:
     experiment = find(NAME)

@@ -34,7 +34,15 @@ def trained(recall: dict[int, dict[int, float]], ended_by: str = "plateau") -> l
     """By rank and bits a weight, the same for five seeds; recall that is not given is whole."""
     about = {"model": "trained", "N": 48, "ended_by": ended_by}
     return [
-        {**about, "rank": r, "queries": r, "seed": seed, "b": b, "accuracy": found.get(b, 1.0)}
+        {
+            **about,
+            "parameters": 3000 + 50 * r,
+            "rank": r,
+            "queries": r,
+            "seed": seed,
+            "b": b,
+            "accuracy": found.get(b, 1.0),
+        }
         for r, found in recall.items()
         for seed in range(5)
         for b in (*rank.ROUNDED, 32)
@@ -46,7 +54,8 @@ def test_a_head_that_needs_more_bits_at_one_rank_is_found_pair_by_pair() -> None
     rows = measured({8: 0.4})
     found = rank.verdict(rows)
     assert found.answer == "partly"
-    assert "2 are clearly apart" in found.says
+    assert "2 are clearly apart in bits beyond log2(span/sigma): 0.4" in found.says
+    assert "; and 2 with that term." in found.says
     assert "0.4 ± 0.02 at rank 8 (head, queries of rank 1)" in found.says
     assert rank.compare_bits(rows, "head, queries of rank 8", rank.CONTROL, 8).above
     assert not rank.compare_bits(rows, "head, queries of rank 8", rank.CONTROL, 1).above
@@ -54,6 +63,18 @@ def test_a_head_that_needs_more_bits_at_one_rank_is_found_pair_by_pair() -> None
 
 def test_the_same_bits_at_every_rank_are_a_yes() -> None:
     assert rank.verdict(measured({})).answer == "yes"
+
+
+def test_what_is_apart_by_its_span_alone_is_counted_beside_the_law() -> None:
+    """More bits and as much more span: the law holds, and a head needs more bits all the same."""
+    rows = measured({8: 0.4})
+    for row in rows:
+        row["spread"] += 0.4 if row["model"] == "head" and row["rank"] == 8 else 0.0
+    for row in rows:
+        row["bits"] -= 0.01 * row["seed"] if row["model"] == "head" else 0.02
+    found = rank.verdict(rows)
+    assert found.answer == "yes"
+    assert "0 are clearly apart in bits beyond log2(span/sigma), and 2 with that term." in found.says
 
 
 def test_what_the_values_cost_is_a_finding_of_its_own() -> None:
@@ -115,7 +136,10 @@ def test_the_fewest_bits_are_those_from_which_on_recall_is_kept() -> None:
 def test_ranks_are_compared_by_the_bits_that_keep_recall() -> None:
     few, many = dict.fromkeys(range(2, 4), 0.2), dict.fromkeys(range(2, 7), 0.2)
     found = rank.verdict(measured({}) + trained({1: many, 16: few}))
-    assert "rank 1 take 7 ± 0 bits and those of rank 16 4 ± 0: pair by pair 3 ± 0 more" in found.says
+    assert (
+        "rank 1 (3,050 parameters) take 7 ± 0 bits each and those of rank 16 (3,800 parameters) 4 ± 0" in found.says
+    )
+    assert "4 ± 0: pair by pair 3 ± 0 more" in found.says
     cut = rank.verdict(measured({}) + trained({1: many, 16: few}, "budget"))
     assert any("more may do better" in text for text in cut.findings)
 

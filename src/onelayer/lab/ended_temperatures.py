@@ -1,4 +1,7 @@
-"""What is said and drawn of trained heads: where their temperatures end, and whether that is between the edges."""
+"""What is said of temperatures: where float32 tells draws apart, and of trained heads, where theirs end.
+
+What is drawn of trained heads is here as well.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +9,49 @@ import json
 from typing import Any
 
 from onelayer.lab.experiment import Row
-from onelayer.lab.statistics import geometric, tally
+from onelayer.lab.statistics import Interval, geometric, tally
+
+
+def say_where_apart(sizes: dict[tuple[int, int, str], dict[float, Interval]]) -> str:
+    """At which temperatures float32 tells most draws apart; by size, shares of draws by temperature."""
+    said: dict[tuple[str, str], list[str]] = {}
+    for (levels, n, spacing), shares in sizes.items():
+        if shares:
+            where = _where([shares[beta].mean >= 0.5 for beta in sorted(shares)])
+            said.setdefault((where, spacing), []).append(f"{n} of {levels}")
+    listed = [f"{where} with {spacing} levels ({', '.join(some)})" for (where, spacing), some in said.items()]
+    return f"Heads in float32 tell most draws apart {'; '.join(listed)}." if listed else "No window was measured."
+
+
+def _where(apart: list[bool]) -> str:
+    """The hottest temperature comes first, the coldest last."""
+    if len(set(apart)) == 1:
+        return "at all temperatures tried" if apart[0] else "at no temperature tried"
+    ends = {
+        (True, True): "but for some temperatures between the hottest and the coldest",
+        (True, False): "unless they are too cold",
+        (False, True): "unless they are too hot",
+        (False, False): "in a window only, neither too hot nor too cold",
+    }
+    return ends[apart[0], apart[-1]]
 
 
 def say_where_they_end(trained: list[Row]) -> str:
     """The hypothesis that Adam ends between the edges, judged; whether a head learned is another question."""
     if not trained:
         return ""
-    outside = [row for row in trained if not row["inside"]]
+    inside, outside = ([row for row in trained if bool(row["inside"]) == wanted] for wanted in (True, False))
     if not outside:
         return (
             " All trained heads, through which alone their networks see a set, end between the edges, wherever "
             f"they started; {_learned(trained)} of {len(trained)} give all answers."
         )
+    some, others = _learned(outside), _learned(inside)
+    between = f"; {others or 'none'} of the {len(inside)} that end between {'do' if others > 1 else 'does'}"
     return (
         f" Trained heads, through which alone their networks see a set, need not end between the edges: "
-        f"{len(outside)} of {len(trained)} end outside, and {_learned(outside)} of these give all answers, as do "
-        f"{_learned(trained) - _learned(outside)} of {len(trained) - len(outside)} that end between."
+        f"{len(outside)} of {len(trained)} end outside, and {some or 'none'} of these "
+        f"{'give' if some > 1 else 'gives'} all answers{between if inside else ''}."
     )
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from onelayer.compile.approximate import approximate
 from onelayer.compile.memorize import memorize
 from onelayer.lab.endings import learning, said
-from onelayer.lab.experiment import Case, Earlier, Preset, Row, Verdict
+from onelayer.lab.experiment import FEWEST_SEEDS, Case, Earlier, Preset, Row, Verdict
 from onelayer.lab.pictures import factor_line, figure, line
 from onelayer.lab.statistics import Paired, factors, geometric, interval, interval_by_group, paired, share, short
 from onelayer.problems.targets import resolve
@@ -183,19 +183,25 @@ def verdict(rows: list[Row]) -> Verdict:
     findings += [*_sizes(rows), *([said(trained)] if trained else [])]
     if not decided:
         return Verdict("open", "There are not both constructed and trained models to compare.", tuple(findings))
-    better, worse, cut = (_counted(decided, word) for word in ("better", "worse", "cut"))
+    better, worse, equal, cut = (_counted(decided, word) for word in ("better", "worse", "equal", "cut"))
     says = (
         f"Against trained depths, pair by pair, one constructed layer is clearly better {better} and clearly worse "
         f"{worse}."
     )
     all_words = {word for _, word in decided}
+    if "equal" in all_words:
+        says += f" It is exactly as good, seed by seed, {equal}."
     if "cut" in all_words:
         says += f" It is better than twins of which some still learned {cut}: those are not decided."
-    clear = all_words & {"better", "worse"}
-    answer: Any = (
-        "open" if not clear else "partly" if len(all_words) > 1 else "yes" if clear == {"better"} else "no"
-    )
-    return Verdict(answer, says, tuple(findings))
+    return Verdict(_answer(all_words), says, tuple(findings))
+
+
+def _answer(words: set[str]) -> Any:
+    """Where nothing speaks for the constructed layer, it is worse only if it is in all comparisons."""
+    good = words & {"better", "equal"}
+    if good:
+        return "yes" if good == words else "partly"
+    return "no" if words == {"worse"} else "open"
 
 
 def _counted(decided: list[tuple[str, str]], word: str) -> str:
@@ -220,9 +226,10 @@ def _spread(built: list[Row], value: str) -> str:
 
 
 def _compare(built: list[Row], twins: list[Row], value: str) -> tuple[str, str]:
-    """In words, and what it says of the constructed layer: better, worse, neither, or better than what was cut.
+    """In words, and what it says of the constructed layer: better, worse, equal, neither, or better than a cut one.
 
-    More steps could make a twin better only: that the constructed layer is worse does not wait for them.
+    Equal is the same value in every pair: an interval around no difference tells neither. More steps could make a
+    twin better only: that the constructed layer is worse does not wait for them.
     """
     first, second = ({row["seed"]: row[value] for row in some} for some in (built, twins))
     ratio = value != "accuracy"
@@ -235,7 +242,9 @@ def _compare(built: list[Row], twins: list[Row], value: str) -> tuple[str, str]:
     words += f", {'trained over constructed' if ratio else 'constructed minus trained'} {found}"
     if found.above:
         return words, "cut" if cut.successes else "better"
-    return words, "worse" if found.below else "neither"
+    both = [first[seed] == second[seed] for seed in first if seed in second]
+    same = len(both) >= FEWEST_SEEDS and all(both) and not cut.successes
+    return words, "worse" if found.below else "equal" if same else "neither"
 
 
 def _sizes(rows: list[Row]) -> list[str]:

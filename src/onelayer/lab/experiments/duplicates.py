@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -148,9 +149,8 @@ def plot(rows: list[Row]) -> Any:
     repeats, similar = _part(rows, "repeats"), _part(rows, "similar")
     for axes, some, by in ((left, repeats, "rate"), (last, similar, "distance")):
         mine = [row for row in some if row["mapping"] == "trained"]
-        line(
-            axes, interval_by_group(mine, by, "recall"), "trained, float32", color="black", marker="*", markersize=9
-        )
+        line(axes, interval_by_group(mine, by, "recall"), "trained, float32", color="k", marker="*", markersize=9)
+        axes.set_ylim(-0.05, 1.05)
     for mapping in MAPPINGS:
         _draw_repeats(left, "recall", repeats, mapping)
         if mapping not in STRICT:
@@ -161,8 +161,6 @@ def plot(rows: list[Row]) -> Any:
     middle.set(xlabel="share of places that repeat a token", ylabel="bits needed, float64", ylim=(0, None))
     right.set(xscale="log", xlabel="distance of similar sequences", ylabel="bits needed, where not refused")
     last.set(xscale="log", xlabel="distance of similar sequences", ylabel="share of answers recalled")
-    for axes in (left, last):
-        axes.set_ylim(-0.05, 1.05)
     for axes in (left, middle, right, last):
         if axes.get_legend_handles_labels()[1]:
             axes.legend(fontsize="x-small")
@@ -231,23 +229,19 @@ def _twins(rows: list[Row]) -> list[str]:
 def _describe_recall(rows: list[Row]) -> str:
     """Per mapping and dtype, how many models recall everything, and who refused the rest."""
     said = []
-    for mapping in MAPPINGS:
-        for dtype in DTYPES:
-            some = [row for row in rows if (row["mapping"], row["dtype"]) == (mapping, dtype)]
-            if some:
-                whole = sum(row["recall"] == 1 for row in some)
-                refused = Counter(row["refused"] for row in some if row["refused"])
-                by = "" if not refused else " (refused by " + ", ".join(map(str, refused)) + ")"
-                said.append(f"{mapping} {dtype} {whole} of {len(some)}{by}")
+    for mapping, dtype in product(MAPPINGS, DTYPES):
+        if some := [row for row in rows if (row["mapping"], row["dtype"]) == (mapping, dtype)]:
+            whole = sum(row["recall"] == 1 for row in some)
+            refused = Counter(row["refused"] for row in some if row["refused"])
+            by = "" if not refused else " (refused by " + ", ".join(map(str, refused)) + ")"
+            said.append(f"{mapping} {dtype} {whole} of {len(some)}{by}")
     return "; ".join(said)
 
 
 def _refusals(rows: list[Row]) -> str:
     shown = Counter((row["mapping"], row["refused"], row["why"]) for row in rows if row["refused"])
-    parts = [
-        f"{mapping} refuses {count} times ([{key}] needs {why})" for (mapping, key, why), count in shown.items()
-    ]
-    return "; ".join(parts) if parts else "no mapping refuses"
+    parts = (f"{mapping} refuses {many} times ([{key}] needs {why})" for (mapping, key, why), many in shown.items())
+    return "; ".join(parts) or "no mapping refuses"
 
 
 def _bits_against_rate(rows: list[Row]) -> list[str]:
@@ -277,23 +271,29 @@ def _few(rows: list[Row]) -> list[str]:
 def _distances(rows: list[Row]) -> list[str]:
     """Bits per halving of the distance, and the smallest distance at which all is recalled in every seed."""
     slopes, reach = [], []
-    for mapping in MAPPINGS:
-        for dtype in DTYPES:
-            some = [row for row in rows if (row["mapping"], row["dtype"]) == (mapping, dtype)]
-            shares = interval_by_group(some, "distance", "recall")
-            whole = [t for t, share in shares.items() if share.mean == 1]
-            if whole:
-                refused = {row["refused"] for row in some if row["distance"] < min(whole)} - {""}
-                by = f" (below, refused by {', '.join(sorted(refused))})" if refused else ""
-                reach.append(f"{mapping} {dtype} {min(whole):.0e}{by}")
-            fitted = [row for row in some if row["bits"] is not None and row["dtype"] == "float64"]
-            if len({row["distance"] for row in fitted}) > 2:
-                found = steepness((-math.log2(r["distance"]) for r in fitted), (r["bits"] for r in fitted))
-                slopes.append(f"{mapping} {found} (mean {interval(r['bits'] for r in fitted)})")
+    for mapping, dtype in product(MAPPINGS, DTYPES):
+        some = [row for row in rows if (row["mapping"], row["dtype"]) == (mapping, dtype)]
+        reach += [f"{mapping} {dtype} {_reach(some)}"] if some else []
+        fitted = [row for row in some if row["bits"] is not None and dtype == "float64"]
+        if len({row["distance"] for row in fitted}) > 2:
+            found = steepness((-math.log2(r["distance"]) for r in fitted), (r["bits"] for r in fitted))
+            slopes.append(f"{mapping} {found} (mean {interval(r['bits'] for r in fitted)})")
     return [
         f"Bits for each halving of the distance between similar sequences, float64: {'; '.join(slopes)}.",
         f"The smallest distance at which everything is recalled: {'; '.join(reach)}.",
     ]
+
+
+def _reach(some: list[Row]) -> str:
+    """The smallest distance at which all is recalled in every seed; if none, in how many at the largest."""
+    shares = interval_by_group(some, "distance", "recall")
+    least, most = min((t for t, share in shares.items() if share.mean == 1), default=None), max(shares)
+    refused = {row["refused"] for row in some if least is None or row["distance"] < least} - {""}
+    by = f"refused by {', '.join(sorted(refused))}" if refused else ""
+    if least is not None:
+        return f"{least:g}{f' (below, {by})' if by else ''}"
+    recalled = [row["recall"] == 1 for row in some if row["distance"] == most]
+    return f"nowhere ({sum(recalled)} of {len(recalled)} at {most:g}{f'; else {by}' if by else ''})"
 
 
 def _part(rows: list[Row], part: str) -> list[Row]:

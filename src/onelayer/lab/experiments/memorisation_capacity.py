@@ -52,6 +52,8 @@ CHOOSING = 6000
 LOADS = {2000: 3.0, 8000: 3.0, 32000: 2.0}
 #: Models, and how they are drawn.
 LOOKS = (("float32", "o", "--"), ("float64", "D", "--"), ("trained", "v", "-"))
+#: Bits of a mantissa, the one that is not stored with them.
+MANTISSAS = {"float32": 24, "float64": 53}
 #: The most steps of a twin, by its size.
 STEPS = {2000: 24000, 8000: 24000, 32000: 12000}
 
@@ -237,7 +239,28 @@ def verdict(rows: list[Row]) -> Verdict:
         f"{sum(bool(r.get('by_noise')) for r in trained)} of {len(trained)} runs the steps for choosing a rate "
         "were spent before rates differed by more than noise."
     )
+    findings += _mantissas(rows)
     return _answer(compared, findings, interval_of(best, "bits_per_parameter"))
+
+
+def _mantissas(rows: list[Row]) -> list[str]:
+    """Whether a longer mantissa holds more: float64 against float32, pair by pair of setting and seed."""
+    short, long = (
+        {(r["size"], r["classes"], r["seed"]): r["bits_per_parameter"] for r in rows if r["model"] == model}
+        for model in MANTISSAS
+    )
+    both = [key for key in short if key in long]
+    if not both:
+        return []
+    more, less = sum(long[key] > short[key] for key in both), sum(long[key] < short[key] for key in both)
+    few, many = MANTISSAS.values()
+    said = (
+        f"float64 holds more bits a parameter than float32 in {more} of {len(both)} pairs of setting and seed, as "
+        f"many in {len(both) - more - less} and fewer in {less}; the most is {max(long[key] for key in both):.3g}, "
+        f"with {many} bits of mantissa, and {max(short[key] for key in both):.3g} with {few}."
+    )
+    against = " A longer mantissa holds nothing more, against the hypothesis that nearly all its bits are used."
+    return [said + ("" if more else against)]
 
 
 def _limits(twins: dict[int, tuple[Row, str]]) -> str:

@@ -9,6 +9,7 @@ the path of tensors (`graph_twins`). Times are not asked for: the same case and 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -191,19 +192,20 @@ def verdict(rows: list[Row]) -> Verdict:
         f"tokens {mean('sum', 'relative_error')}; one over the other, seed by seed: {size}.",
         f"Survival in float16 (share {mean('sum', 'survive')}): right {mean('attention', 'float16_right')}, of "
         f"summed tokens {mean('sum', 'float16_right')}, always the usual answer "
-        f"{mean('sum', 'float16_usual')}; more than the usual answer, seed by seed: {lives}.",
+        f"{mean('sum', 'float16_usual')}; seed by seed {_more(lives)} than the usual answer.",
         f"Readouts of a kind that was not fitted to ({UNSEEN}): size off by "
         f"{mean('attention', 'unseen_relative_error')}, of summed tokens {mean('sum', 'unseen_relative_error')}; "
         f"one over the other, seed by seed: {new_size}; float16 right "
         f"{mean('attention', 'unseen_float16_right')}, of summed tokens {mean('sum', 'unseen_float16_right')}, "
-        f"more than the usual answer of the others, seed by seed: {new_lives}.",
+        f"seed by seed {_more(new_lives)} than the usual answer of the others.",
         *(f"{how}: {_listed(some)}." for how, some in by.items() if some),
         *(_beside_fitted(how, some, by["attention"]) for how, some in by.items() if how in TWINS and some),
         f"{sum(row['refused'] for row in by['sum'])} data sets were refused by the compiler and drawn again.",
     )
     says = (
-        f"Sizes are off by {mean('attention', 'relative_error')}, {size} times as far as of summed tokens; float16 "
-        f"foretold in {mean('attention', 'float16_right')} ({mean('sum', 'float16_usual')} by the usual answer)."
+        f"Of kinds of readouts that were fitted to, sizes are off by {mean('attention', 'relative_error')}, {size} "
+        f"times as far as of summed tokens; float16 foretold in {mean('attention', 'float16_right')} "
+        f"({mean('sum', 'float16_usual')} by the usual answer).{_of_unseen(by)}"
     )
     good, bad = (size.below, lives.above), (size.above, lives.below)
     answer: Any = "yes" if all(good) else "partly" if any(good) else "no" if all(bad) else "open"
@@ -216,21 +218,48 @@ def _listed(some: list[Row]) -> str:
     return f"mean relative error of sizes {size}, within a tenth {tenth}; float16 right {right}"
 
 
+def _of_unseen(by: dict[str, list[Row]]) -> str:
+    """Whether the fitted layer knows a kind that it was not fitted to, and who is clearly nearer there."""
+    off, right, usual = (
+        interval_of(by["attention"], f"unseen_{value}")
+        for value in ("relative_error", "float16_right", "float16_usual")
+    )
+    if not off.count:
+        return ""
+    errors = {how: _against(by[how], by["attention"], "unseen_mean_error", ratio=True) for how in TWINS if by[how]}
+    nearer = [f"of {how} {error}" for how, error in errors.items() if error.below]
+    told = f"; mean errors of trained layers are clearly smaller there, {' and '.join(nearer)} times as large"
+    return (
+        f" Of a kind that was not ({UNSEEN}), sizes are off by {off}; float16 foretold in {right} ({usual} by the "
+        f"usual answer){told if nearer else ''}."
+    )
+
+
+def _against(some: list[Row], fitted: list[Row], value: str, ratio: bool = False) -> Paired:
+    """A value of one reader against that of the fitted layer, seed by seed."""
+    first, second = ({row["seed"]: row[value] for row in rows} for rows in (some, fitted))
+    return paired(first, second, ratio)
+
+
+def _more(difference: Paired) -> str:
+    """How much more, or less where it is below zero."""
+    found = difference.found
+    if found.mean < 0:
+        return f"{replace(difference, found=replace(found, mean=-found.mean))} less"
+    return f"{difference} more"
+
+
 def _beside_fitted(how: str, some: list[Row], fitted: list[Row]) -> str:
     """A trained layer against the fitted one, seed by seed, and how its trainings ended."""
-
-    def of(rows: list[Row], value: str) -> dict[int, Any]:
-        return {row["seed"]: row[value] for row in rows}
-
     error, right = (
-        [paired(of(some, f"{split}{value}"), of(fitted, f"{split}{value}"), ratio) for split in ("", "unseen_")]
+        [_against(some, fitted, f"{split}{value}", ratio) for split in ("", "unseen_")]
         for value, ratio in (("mean_error", True), ("float16_right", False))
     )
-    tenth = paired(of(some, "within_tenth"), of(fitted, "within_tenth"))
+    tenth = _against(some, fitted, "within_tenth")
     trainings, cut = (sum(row[name] for row in some) for name in ("trainings", "cut"))
     return (
         f"{how} against the fitted layer, seed by seed: mean relative error of sizes {error[0]} times as large, "
-        f"within a tenth {tenth} more, float16 {right[0]} more right; of a kind that was not fitted to {error[1]} "
-        f"times and {right[1]} more. The error on networks that judge stopped falling in {trainings - cut} of "
-        f"{trainings} trainings."
+        f"within a tenth {_more(tenth)}, float16 {_more(right[0])} right; of a kind that was not fitted to "
+        f"{error[1]} times and {_more(right[1])}. The error on networks that judge stopped falling in "
+        f"{trainings - cut} of {trainings} trainings."
     )

@@ -185,8 +185,9 @@ def compare_bits(rows: list[Row], name: str, other: str, rank: int, spans: bool 
     Beyond log2(span/sigma), which the law has, or with it (``spans``). The sizes of one seed are one pair: their
     mean, of those sizes that both have.
     """
+    some = [row for row in rows if row["model"] != "trained" and row["rank"] == rank]
     first, second = (
-        {(row["seed"], row["N"]): _bits(row, spans) for row in _of(rows, kind, rank)} for kind in (name, other)
+        {(row["seed"], row["N"]): _bits(row, spans) for row in some if _name(row) == kind} for kind in (name, other)
     )
     both = [key for key in first if second.get(key) is not None and first[key] is not None]
     seeds = sorted({seed for seed, _ in both})
@@ -196,13 +197,13 @@ def compare_bits(rows: list[Row], name: str, other: str, rank: int, spans: bool 
 
 
 def _bits(row: Row, spans: bool) -> float | None:
-    if row["bits"] is None:
-        return None
-    return float(row["bits"] - (0.0 if spans else row["spread"]))
+    return None if row["bits"] is None else float(row["bits"] - (0.0 if spans else row["spread"]))
 
 
-def _of(rows: list[Row], name: str, rank: int) -> list[Row]:
-    return [row for row in rows if row["model"] != "trained" and _name(row) == name and row["rank"] == rank]
+def _apart(rows: list[Row], heads: list[str], ranks: list[int], spans: bool) -> list[str]:
+    """The comparisons of heads with their control that are clearly apart."""
+    compared = {(name, s): compare_bits(rows, name, CONTROL, s, spans) for name in heads for s in ranks}
+    return [f"{found} at rank {s} ({name})" for (name, s), found in compared.items() if found.above or found.below]
 
 
 def fewest_bits(rows: list[Row]) -> dict[int, int | None]:
@@ -223,10 +224,9 @@ def verdict(rows: list[Row]) -> Verdict:
     findings = [_law(measured, name) for name in names]
     heads = [name for name in names if name not in (CONTROL, POINTS)]
     ranks = sorted({row["rank"] for row in measured})
-    compared = {(name, s): compare_bits(measured, name, CONTROL, s) for name in heads for s in ranks}
     if CONTROL in names:
         findings += [_more(measured, name, CONTROL, ranks, "the same tokens and W_V") for name in heads]
-    if CONTROL in names and POINTS in names:
+    if {CONTROL, POINTS} <= set(names):
         findings.append(_more(measured, CONTROL, POINTS, ranks, "so much is due to W_V, not to attention"))
     if equal := [row for row in measured if row["gap"] == 0]:
         where = tally(f"{_name(row)} of rank {row['rank']}, {row['N']:,} contexts" for row in equal)
@@ -235,20 +235,20 @@ def verdict(rows: list[Row]) -> Verdict:
             f"slopes are of the others. Where: {where}."
         )
     said, kept = _trained([row for row in rows if row["model"] == "trained"])
-    findings += said
     if not heads or CONTROL not in names or not all(slope.count for slope in slopes.values()):
-        return Verdict("open", f"There are not both heads and {CONTROL}.", tuple(findings))
-    apart = [f"{found} at rank {s} ({name})" for (name, s), found in compared.items() if found.above or found.below]
+        return Verdict("open", f"There are not both heads and {CONTROL}.", (*findings, *said))
+    apart, with_spans = (_apart(measured, heads, ranks, spans) for spans in (False, True))
     drawn = f" and {slopes[POINTS]} for {POINTS}" if POINTS in names else ""
     says = (
         f"Bits a coordinate grow by {' and '.join(str(slopes[name]) for name in heads)} for each bit of "
         f"2 log2(M)/s (queries and keys of rank 1 and {d}), by {slopes[CONTROL]} for the same {CONTROL}{drawn}. "
-        f"Of {len(compared)} comparisons of both, pair by pair, {len(apart)} are clearly apart"
-        f"{', in bits beyond log2(span/sigma): ' + '; '.join(apart) if apart else ''}.{kept}"
+        f"Of {len(heads) * len(ranks)} comparisons of both, pair by pair, {len(apart)} are clearly apart in bits "
+        f"beyond log2(span/sigma){': ' + '; '.join(apart) + ';' if apart else ','} and {len(with_spans)} with that "
+        f"term.{kept}"
     )
     lawful = all(0.8 < slope.mean < 1.2 for slope in slopes.values())
     answer: Any = "yes" if lawful and not apart else "partly" if lawful else "no"
-    return Verdict(answer, says, tuple(findings))
+    return Verdict(answer, says, (*findings, *said))
 
 
 def _more(rows: list[Row], name: str, other: str, ranks: list[int], why: str) -> str:
@@ -270,10 +270,9 @@ def _law(rows: list[Row], name: str) -> str:
         most = max(row["N"] for row in some if row["rank"] == s)
         found = interval(row["bits"] for row in some if (row["rank"], row["N"]) == (s, most))
         bits.append(f"{found} at rank {s} ({most:,} contexts)")
-    laws = len({row["law"] for row in some})
     return (
-        f"{name}: slope {slope}, offset {offset} (lines through {laws} values of the law, intervals over seeds "
-        f"only); bits a coordinate: {', '.join(bits)}."
+        f"{name}: slope {slope}, offset {offset} (lines through {len({row['law'] for row in some})} values of the "
+        f"law, intervals over seeds only); bits a coordinate: {', '.join(bits)}."
     )
 
 
@@ -285,16 +284,17 @@ def _trained(rows: list[Row]) -> tuple[list[str], str]:
         whole, recall = [row for row in some if row["b"] == 32], interval_by_group(some, "b", "accuracy")
         listed = ", ".join(f"{recall[b]} at {b}" for b in (3, 4, 6, 8, 32) if b in recall)
         fewest[r] = fewest_bits(some)
-        ended = tally(row["ended_by"] for row in whole)
         findings.append(
             f"Trained at rank {r}, recall by bits a weight: {listed}; fewest bits that keep {KEPT:.0%} of it: "
-            f"{interval(fewest[r].values())}; ended by: {ended}.{still_learning(whole)}"
+            f"{interval(fewest[r].values())}; ended by: {tally(row['ended_by'] for row in whole)}."
+            f"{still_learning(whole)}"
         )
     if len(fewest) < 2:
         return findings, ""
     low, high = min(fewest), max(fewest)
-    more = paired(fewest[low], fewest[high])
+    sizes = {row["rank"]: f"{row['parameters']:,} parameters" for row in rows}
     return findings, (
-        f" To keep {KEPT:.0%} of recall, trained weights of rank {low} take {interval(fewest[low].values())} bits "
-        f"and those of rank {high} {interval(fewest[high].values())}: pair by pair {more} more."
+        f" To keep {KEPT:.0%} of recall, trained weights of rank {low} ({sizes[low]}) take "
+        f"{interval(fewest[low].values())} bits each and those of rank {high} ({sizes[high]}) "
+        f"{interval(fewest[high].values())}: pair by pair {paired(fewest[low], fewest[high])} more."
     )

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onelayer.contexts.boltzmann import boltzmann
-from onelayer.lab.ended_temperatures import describe_trained, draw_trained, say_where_they_end
+from onelayer.lab.ended_temperatures import describe_trained, draw_trained, say_where_apart, say_where_they_end
 from onelayer.lab.experiment import Case, Earlier, Preset, Row, Verdict
 from onelayer.lab.lemma_bounds import compare_lemmas
 from onelayer.lab.pictures import figure, line
@@ -205,7 +205,9 @@ def verdict(rows: list[Row]) -> Verdict:
             f"Lemma B recovers {gained} of these decimal digits."
         )
     held = all(ratio >= 1 for ratio in b) and all(r["log_gap"] >= r["log_lemma_1"] for r in both)
-    says = _ends(rows) + say_where_they_end(_trained(rows))
+    windows = _by_size(rows, "window").items()
+    apart = {size: interval_by_group(_tried(some), "beta", "in_float32") for size, some in windows}
+    says = say_where_apart(apart) + say_where_they_end(_trained(rows))
     if not held:
         says += " A lemma's bound was not met: see the rows."
     inside = [row["inside"] for row in _trained(rows)]
@@ -245,24 +247,6 @@ def _describe_meetings(rows: list[Row]) -> list[str]:
 
 def _trained(rows: list[Row]) -> list[Row]:
     return [row for row in rows if row["part"] == "trained" and "start" in row and "path" in row]
-
-
-def _ends(rows: list[Row]) -> str:
-    """Whether float32 tells most draws apart at the hottest and at the coldest temperature."""
-    said = []
-    for spacing in ("even", "random"):
-        some = _tried([row for row in rows if row["part"] == "window" and row["spacing"] == spacing])
-        if not (shares := interval_by_group(some, "beta", "in_float32")):
-            continue
-        hot, cold = (shares[end].mean >= 0.5 for end in (min(shares), max(shares)))
-        ends = {
-            (True, True): "at all temperatures tried",
-            (True, False): "unless they are too cold",
-            (False, True): "unless they are too hot",
-            (False, False): "in a window only, neither too hot nor too cold",
-        }
-        said.append(f"{ends[hot, cold]} with {spacing} levels")
-    return f"Heads in float32 tell most draws apart {', and '.join(said)}."
 
 
 def _temperatures(levels: int, n: int, spacing: str, some: list[Row]) -> str:
