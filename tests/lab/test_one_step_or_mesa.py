@@ -40,8 +40,8 @@ def test_only_runs_that_speak_against_it_leave_the_answer_open(cosine, mesa, end
 def test_the_reason_counts_the_runs_that_were_asked() -> None:
     """Mesa layers that are better and still learning are no reason; linear ones without the coefficients are."""
     says = judge(one_step_or_mesa, rows_of(0.9, 0.5, mesa="budget")).says
-    assert "in 0 of 5 (0 to 43%) runs, and the others had stopped learning; a trained" in says
+    assert "in 0 of 5 (0 to 43%) runs, and all 5 without had stopped learning; a trained" in says
     assert "still learning" not in says
     says = judge(one_step_or_mesa, rows_of(0.9, 0.5, linear="budget")).says
-    assert "and 5 of the 5 others were still learning" in says
+    assert "and 5 of the 5 without were still learning" in says
     assert "5 of 5 mesa layers were still" in judge(one_step_or_mesa, rows_of(0.9, 1.5, mesa="budget")).says

@@ -181,8 +181,8 @@ def _reason(linear: list[Row], alike: list[bool]) -> str:
     if not failed:
         return ""
     if not cut:
-        return ", and the others had stopped learning"
-    return f", and {cut} of the {len(failed)} others were still learning when their steps ended"
+        return f", and all {len(failed)} without had stopped learning"
+    return f", and {cut} of the {len(failed)} without were still learning when their steps ended"
 
 
 def _answer(failed: list[Row], some: bool) -> endings.Answer:
