@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import onelayer
@@ -56,10 +57,20 @@ def test_five_values_determine_a_recurrence(seed: int) -> None:
 
 
 @given(value=st.floats(-1, 1, width=32), n=st.integers(3, 32), dtype=st.sampled_from(sorted(UNIT)))
+@example(value=0.9161749482154846, n=26, dtype="float32")
 def test_a_constant_series_of_the_box_is_continued(value: float, n: int, dtype: Any) -> None:
-    """It determines no recurrence; the ridge estimate continues it, short of what the ridge shrinks."""
+    """It determines no recurrence; the ridge estimate continues it, short of what the ridge shrinks.
+
+    Rounding makes the matrix of some series singular in float32, and with the ridge that is then named it does not.
+    """
     model = onelayer.learner("recurrence", dtype=dtype, certify=False)
-    found = model.predict(np.full(n, value))
+    try:
+        found = model.predict(np.full(n, value))
+    except PrecisionError as refusal:
+        needed = float(re.search(r"Build it with ridge=(\S+?),", str(refusal))[1])  # type: ignore[index]
+        assert needed > model.ledger.number("ridge")
+        model = onelayer.learner("recurrence", dtype=dtype, certify=False, ridge=needed)
+        found = model.predict(np.full(n, value))
     assert np.abs(found - value).max() <= 64 * model.ledger.number("ridge")
 
 
@@ -78,10 +89,10 @@ FAR = np.full(64, 512.0)
 
 @pytest.mark.parametrize("path", ["auto", "reference"])
 def test_a_prompt_that_cannot_be_solved_says_which_ridge_it_needs(path: Any) -> None:
-    words = r"can be solved in float64; ridge=1.4e-14 is lost in rounding: a prompt needs 7.2e-09.*ridge=7.2e-09"
+    words = r"can be solved in float64; ridge=1.4e-14 is lost in rounding: a prompt may need 2.6e-07.*ridge=2.6e-07"
     with pytest.raises(PrecisionError, match=words):
         onelayer.learner("recurrence", **TWICE).predict(FAR, path=path)
-    for better in ({"ridge": 7.2e-9}, {"high": 512.0}):
+    for better in ({"ridge": 2.6e-7}, {"high": 512.0}):
         found = onelayer.learner("recurrence", **TWICE, **better).predict(FAR, path=path)
         np.testing.assert_allclose(found, 512.0, rtol=1e-6)
 

@@ -37,15 +37,22 @@ def refusing_singular(transformer: Transformer, tokens: Array, name: str) -> Ite
     except np.linalg.LinAlgError as error:
         needed, dtype = needed_ridge(transformer, tokens), transformer.dtype
         needs = f"prompts whose matrix of keys and ridge can be solved in {dtype}"
-        found = f"ridge={transformer.attention.ridge[0]:.2g} is lost in rounding: a prompt needs {needed:.2g}"  # type: ignore[index]
+        found = f"ridge={transformer.attention.ridge[0]:.2g} is lost in rounding: a prompt may need {needed:.2g}"  # type: ignore[index]
         remedy = f"Build it with ridge={needed:.2g}, or with low= and high= of the values, or rescale them."
         raise PrecisionError(name, needs, found, remedy) from error
 
 
 def needed_ridge(transformer: Transformer, tokens: Array) -> float:
-    """Twice what rounding may take off the diagonal of the matrix of any prompt [B, n, width]: 2 u sum |k|^2."""
+    """What rounding takes at most off any eigenvalue of the matrix of a prompt [B, n, width], so that with such a
+    ridge it can be solved: (n + s (s + 1) + 4) u sum |k|^2.
+
+    Sums of n products, in any order, are off by (n + 1) u of the sums of sizes, elimination of s unknowns by
+    s (s + 1) u of the trace (as Cholesky's: Higham, Accuracy and Stability, Theorem 10.7), the rest is the ridge's.
+    """
     keys = tokens.astype(np.float64) @ transformer.attention.W_K[0].astype(np.float64)
-    return float(np.finfo(transformer.dtype).eps) * float((keys**2).sum(axis=(1, 2)).max())
+    n, s = keys.shape[1:]
+    roundings: int = n + s * (s + 1) + 4
+    return roundings * float(np.finfo(transformer.dtype).eps) / 2 * float((keys**2).sum(axis=(1, 2)).max())
 
 
 def bound_answers(transformer: Transformer, tokens: Array, outputs: Array, first: int) -> Array:

@@ -30,7 +30,7 @@ from onelayer.problems.scripts import dot, write
 from onelayer.statements import CATALOGUE
 
 STATEMENT = CATALOGUE["mesa"]
-#: Keys at a corner of the box for which the usual ridge outweighs rounding.
+#: Keys at a corner of the box for which the usual ridge outweighs a rounding of each of their sums.
 KEYS = 32
 
 
