@@ -138,7 +138,7 @@ def _row(
 
 def plot(rows: list[Row]) -> Any:
     tasks = list(dict.fromkeys((row["task"], row["size"], row["d"]) for row in rows))
-    made, all_axes = figure(columns=len(tasks), width=5 * len(tasks))
+    made, all_axes = figure(columns=2, width=10, panels=len(tasks))
     for axes, task in zip(all_axes, tasks, strict=True):
         some = [row for row in rows if (row["task"], row["size"], row["d"]) == task]
         trained = [row for row in some if row["model"] == "trained"]

@@ -133,6 +133,10 @@ def plot(rows: list[Row]) -> Any:
     left.set(xscale="log", xlabel="steps of Adam at most", ylabel="loss over that of the constructed layer")
     right.set(xscale="log", yscale="log", xlabel="steps of Adam at most", ylabel="1 - cosine of coefficients")
     left.axhline(1, color="grey", linestyle=":")
+    steps = sorted({row["steps"] for row in pairs})
+    for axes in (left, right):
+        axes.set_xticks(steps, [f"{each:,}" for each in steps], minor=False)
+        axes.tick_params(axis="x", which="minor", labelbottom=False)
     if pairs:
         left.legend()
     return made
