@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -88,6 +89,8 @@ def run(
     plans = {one: prepare(one, preset, **options) for one, options in asked.items()}
     for plan in plans.values():
         plan.make_room(fresh)
+    # A process that has grown large is replaced, which loses nothing and need not be warned of.
+    warnings.filterwarnings("ignore", "A worker stopped while some jobs were given", UserWarning)
     said, costs, failed = dict[str, Verdict](), dict[str, Cost](), list[PieceError]()
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     try:

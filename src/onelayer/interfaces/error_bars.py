@@ -44,7 +44,7 @@ def refusing_singular(transformer: Transformer, tokens: Array, name: str) -> Ite
 
 def needed_ridge(transformer: Transformer, tokens: Array) -> float:
     """What rounding takes at most off any eigenvalue of the matrix of a prompt [B, n, width], so that with such a
-    ridge it can be solved: (n + s (s + 1) + 4) u sum |k|^2.
+    ridge it can be solved: (n + s (s + 1) + 4) u sum |k|^2, to first order in u. It is advice, not a claim.
 
     Sums of n products, in any order, are off by (n + 1) u of the sums of sizes, elimination of s unknowns by
     s (s + 1) u of the trace (as Cholesky's: Higham, Accuracy and Stability, Theorem 10.7), the rest is the ridge's.

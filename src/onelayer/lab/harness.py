@@ -6,7 +6,6 @@ import contextlib
 import importlib.util
 import sys
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -187,8 +186,6 @@ def _compute(name: str, pending: list[tuple[Case, int]], jobs: int, cluster: str
         return
     if cluster is None:
         joblib = _joblib()
-        # A process that has grown large is replaced, which loses nothing and need not be warned of.
-        warnings.filterwarnings("ignore", "A worker stopped while some jobs were given", UserWarning)
         work = (joblib.delayed(compute)(name, case, seed) for case, seed in pending)
         yield from joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")(work)
         return

@@ -129,7 +129,8 @@ def verdict(rows: list[Row]) -> Verdict:
         for how in WAYS:
             against = _against_rival(some, how)
             if how not in (RIVAL, "rates") and against.found.count:
-                judged += [_judge(some, how, against.found)] * (how != "none")  # which is no way of grading
+                if how != "none":  # which is no way of grading
+                    judged.append(_judge(some, how, against.found))
                 findings.append(f"{kind}, {how} over standardised, seed by seed: {against} times the steps.")
         even += [row["apart"] for row in some if row["how"] == "rates"]
     if even:

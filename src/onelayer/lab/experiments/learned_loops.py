@@ -131,26 +131,26 @@ def _pairs(rows: list[Row]) -> list[Row]:
     """Every trained loop beside the built one of its seed."""
     return [
         {**trained[seed], "built": built[seed]["loss"], "usual": built[seed]["default"]}
-        | {"wanted": built[seed]["numbers"], "off": _distance(trained[seed]["numbers"], built[seed]["numbers"])}
+        | {
+            "wanted": built[seed]["numbers"],
+            "off": _distance(*(_numbers(some[seed]["numbers"]) for some in (trained, built))),
+        }
         for built, trained in _groups(rows).values()
         for seed in sorted(built.keys() & trained.keys())
     ]
 
 
-def _distance(trained: str, built: str) -> float:
-    t, b = (np.array(json.loads(numbers)) for numbers in (trained, built))
-    return float(np.linalg.norm(t - b) / np.linalg.norm(b))
+def _numbers(written: str) -> Any:
+    return np.array(json.loads(written))
 
 
-def _matrix(numbers: str) -> Any:
-    values = np.array(json.loads(numbers))
+def _distance(trained: Any, built: Any) -> float:
+    return float(np.linalg.norm(trained - built) / np.linalg.norm(built))
+
+
+def _matrix(written: str) -> Any:
+    values = _numbers(written)
     return values.reshape(round(len(values) ** 0.5), -1)
-
-
-def symmetric_part(numbers: str) -> str:
-    """Of a matrix, as numbers are written."""
-    A = _matrix(numbers)
-    return json.dumps(((A + A.T) / 2).ravel().tolist())
 
 
 def skew(numbers: str) -> float:
@@ -228,8 +228,8 @@ def _further(pairs: list[Row]) -> str:
     says = f" Numbers are further off in runs of: {tally(row['learner'] for row in missed)}."
     if not matrices:
         return says
-    halves = [_distance(symmetric_part(row["numbers"]), row["wanted"]) for row in matrices]
-    symmetric = sum(off < 2 * NEAR for off in halves)
+    trained, wanted = ([_matrix(row[name]) for row in matrices] for name in ("numbers", "wanted"))
+    symmetric = sum(_distance((A + A.T) / 2, B) < 2 * NEAR for A, B in zip(trained, wanted, strict=True))
     return says + (
         f" The trained matrix of preconditioned is partly antisymmetric "
         f"({interval(skew(row['numbers']) for row in matrices)} of it), where a compiled one must be symmetric: "
