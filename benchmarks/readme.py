@@ -8,9 +8,12 @@ from typing import Any
 
 from benchmarks import readme_hands
 from benchmarks.recorded import Figure, results, tables
+from benchmarks.text import CONTEXT
 
 ROOT = Path(__file__).parents[1]
 PACKED = "float32 packed, 65,536 classes"
+#: Of a packed readout, whatever the number of classes and answers: a test counts them in a model.
+PACKED_LAYERS = 34
 RECALLED = ("Recall in float64", "Recall of real multivariate data")
 RUNTIMES = ("NumPy", "PyTorch", "ONNX Runtime")
 MARKERS = re.compile(r"(<!-- (?:five )?figures -->\n).*?(<!-- /(?:five )?figures -->\n)", re.DOTALL)
@@ -33,7 +36,10 @@ def _table(rows: list[tuple[str, str, str]]) -> str:
 def _recall() -> list[Figure]:
     rows = [row for name in RECALLED for row in tables("recall")[name]]
     answers, wrong = (sum(row[key] for row in rows) for key in ("answers", "wrong"))
-    what = f"stored answers of {len(rows)} data sets (in float64, of up to 20,000 sequences) that are wrong"
+    what = (
+        f"stored answers of {len(rows)} data sets that are wrong (in float64, of up to 20,000 sequences; 1,000 "
+        "classes, those of real data, and real answers)"
+    )
     return [(what, f"{wrong} of {answers:,}")]
 
 
@@ -226,7 +232,7 @@ def _formulas() -> list[Figure]:
     sizes = [row["parameters, 0.01"] for row in tables("formulas")["Sizes at 8 tokens"] if row["parameters, 0.01"]]
     return [
         (
-            "formulas, of 8 tokens and to 0.01: proved, weights of the median and of the largest",
+            "formulas, of 8 tokens and to 0.01, in float32: proved, weights of the median and of the largest",
             f"{counts['at n = 8 and 0.01: proved']}, {counts['parameters, median']:.0f}, {max(sizes):,}",
         ),
         (
@@ -268,8 +274,8 @@ def five() -> str:
         [
             (*_recall()[0], "recall"),
             (
-                f"{verdict['answers']:,} random answers of 65,536 classes in float32: CPU time to compile, weights "
-                "an answer",
+                f"{verdict['answers']:,} random answers of 65,536 classes in float32, by one head and a readout of "
+                f"{PACKED_LAYERS} ReLU layers: CPU time to compile, weights an answer",
                 f"{verdict['build, CPU s']:.1f} s, {shape['parameters / answer']:.2f}",
                 "verdicts, density",
             ),
@@ -279,7 +285,8 @@ def five() -> str:
                 "verdicts",
             ),
             (
-                f"a text of {text['bytes']:,} bytes by heart: distinct windows continued as in the text",
+                f"a text of {text['bytes']:,} bytes by heart, in float32: distinct windows of {CONTEXT} bytes "
+                "continued as in the text",
                 f"{text['right']:,} of {text['deterministic windows']:,}",
                 "text",
             ),

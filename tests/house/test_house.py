@@ -12,6 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import onelayer
@@ -298,6 +299,15 @@ def test_the_picture_of_the_readme_is_what_the_demo_draws() -> None:
 @pytest.mark.parametrize("page", readme.PAGES, ids=lambda path: path.name)
 def test_the_figures_of_a_page_are_those_that_the_benchmarks_recorded(page: Path) -> None:
     assert readme.updated(page) == page.read_text()
+
+
+@pytest.mark.parametrize(("sequences", "classes"), [(200, 2), (2000, 65_536)])
+def test_a_packed_readout_has_as_many_layers_as_the_readme_says(sequences: int, classes: int) -> None:
+    rng = np.random.default_rng(0)
+    X = np.array([rng.permutation(2000)[:16] for _ in range(sequences)])
+    transformer = onelayer.memorize(X, rng.integers(0, classes, X.shape), certify=False).transformer
+    layers = transformer.feedforward + transformer.last_readout
+    assert (transformer.attention.heads, len(layers)) == (1, readme.PACKED_LAYERS)
 
 
 def test_the_first_result_is_on_the_first_screen() -> None:
